@@ -1,0 +1,1 @@
+//! A directory of the host as a file system.

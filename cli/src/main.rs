@@ -1,0 +1,2 @@
+//! The `hither` command.
+fn main() {}

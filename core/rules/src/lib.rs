@@ -1,0 +1,1 @@
+//! The language that chooses files: Lustre's grammar and a little more.

@@ -1,0 +1,1 @@
+//! A persistent cache of an origin on a local store.

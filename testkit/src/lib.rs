@@ -1,0 +1,1 @@
+//! Conformance, model, differential tests and faults, for every file system of ours.

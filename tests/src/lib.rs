@@ -1,0 +1,1 @@
+//! Suites, unmodified programs and crashes, on real mounts.
