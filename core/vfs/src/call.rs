@@ -108,7 +108,9 @@ impl Patience {
         match self {
             Patience::Never => Err(Error::WOULD_BLOCK),
             Patience::Until { cancel, .. } if cancel.is_cancelled() => Err(Errno::INTR.into()),
-            Patience::Until { deadline: Some(deadline), .. } if Instant::now() >= *deadline => Err(timed_out()),
+            Patience::Until { deadline: Some(deadline), .. } if Instant::now() >= *deadline => {
+                Err(timed_out())
+            }
             Patience::Until { .. } => Ok(()),
         }
     }

@@ -58,7 +58,14 @@ pub trait Handle: Send + Sync + Any {
     fn seek(&self, call: &Call, offset: u64, to: SeekTo) -> Result<u64>;
 
     /// Copies `length` bytes to another handle of the same file system (EXDEV if it is not); returns how many.
-    fn copy_range(&self, call: &Call, offset: u64, to: &dyn Handle, to_offset: u64, length: u64) -> Result<u64>;
+    fn copy_range(
+        &self,
+        call: &Call,
+        offset: u64,
+        to: &dyn Handle,
+        to_offset: u64,
+        length: u64,
+    ) -> Result<u64>;
 
     /// The local file behind this open, if there is one. The same answer for the life of the handle.
     fn backing(&self) -> Option<Backing>;

@@ -148,7 +148,12 @@ pub trait Node: Send + Sync + Any {
 
 /// Opens `name` of `parent` as the kernel does: looks it up, opens, and looks it up again if the epoch moved meanwhile.
 /// For callers that are not a front end.
-pub fn open_current(call: &Call, parent: &dyn Node, name: &OsStr, flags: OFlags) -> Result<(Entry, Arc<dyn Handle>)> {
+pub fn open_current(
+    call: &Call,
+    parent: &dyn Node,
+    name: &OsStr,
+    flags: OFlags,
+) -> Result<(Entry, Arc<dyn Handle>)> {
     const TRIES: usize = 16;
     let mut stale = Errno::STALE.into();
     for _ in 0..TRIES {
