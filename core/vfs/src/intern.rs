@@ -35,6 +35,11 @@ impl<K: Hash + Eq, T> Interner<K, T> {
     /// The living object of `key`, or the one that `make` builds. `make` runs under the map's lock: it must be short
     /// and must not come back here.
     pub fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> T) -> Arc<T> {
+        self.get_or_insert_cyclic(key, |_| make())
+    }
+
+    /// The same, for an object that knows how to reach itself.
+    pub fn get_or_insert_cyclic(&self, key: K, make: impl FnOnce(&Weak<T>) -> T) -> Arc<T> {
         let mut map = self.map.lock();
         if let Some(living) = map.living.get(&key).and_then(Weak::upgrade) {
             return living;
@@ -43,7 +48,7 @@ impl<K: Hash + Eq, T> Interner<K, T> {
             map.living.retain(|_, object| object.strong_count() > 0);
             map.sweep_at = (map.living.len() * SWEEP_FACTOR).max(SWEEP_MIN);
         }
-        let made = Arc::new(make());
+        let made = Arc::new_cyclic(make);
         map.living.insert(key, Arc::downgrade(&made));
         made
     }

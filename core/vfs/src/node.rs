@@ -31,9 +31,9 @@ impl PersistentId {
     pub const MAX_LEN: usize = 160;
 }
 
-/// Counts what may back a file's opens. When that changes (a copy is complete, a new version, a writer came) the
-/// epoch moves; an open that names an old one fails with ESTALE and the file is looked up again. Old and new opens
-/// live side by side. See "The one idea: a backing" in ARCHITECTURE.md.
+/// Names what backs a file's opens; 0 is "nothing: we serve them". When that changes (a copy is complete, a new
+/// version, a writer came) the epoch moves; an open that names another one fails with ESTALE and the file is looked up
+/// again. Opens of different epochs live side by side. See "The one idea: a backing" in ARCHITECTURE.md.
 pub type Epoch = u64;
 
 /// What a name leads to.
@@ -82,7 +82,8 @@ pub trait Node: Send + Sync + Any {
     /// The target of a symbolic link.
     fn readlink(&self, call: &Call) -> Result<OsString>;
 
-    /// Opens a file that was looked up in epoch `at`; ESTALE if the epoch has moved since, or moves by this very open.
+    /// Opens a file that was looked up in epoch `at`; ESTALE, with nothing done, if the epoch has moved since or moves
+    /// by this very open.
     /// `flags` carry the access mode, `TRUNC`, `APPEND`, `DIRECT`, `SYNC`, `DSYNC`, `NOATIME`.
     fn open(&self, call: &Call, flags: OFlags, at: Epoch) -> Result<Arc<dyn Handle>>;
 
