@@ -1,6 +1,8 @@
 //! The ioctls of `/dev/fuse` (`linux/fuse.h`, protocol 7.40): further descriptors of one session, and the files that
 //! the kernel reads and writes by itself (passthrough).
 
+#![expect(unsafe_code, reason = "ioctl(2)")]
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
