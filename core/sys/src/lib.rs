@@ -1,3 +1,14 @@
 //! System calls that need unsafe, each behind a safe function.
 
+pub mod creds;
+pub mod files;
 pub mod fuse_dev;
+pub mod handles;
+pub mod lease;
+pub mod project;
+pub mod umask;
+
+/// The error of the call that has just failed.
+fn last_errno() -> rustix::io::Errno {
+    rustix::io::Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(rustix::io::Errno::IO)
+}
