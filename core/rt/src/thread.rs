@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,9 +12,22 @@ use crate::sync::{Condvar, Mutex};
 /// How long a pool's thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
+static AT_START: OnceLock<fn()> = OnceLock::new();
+
+/// Has `hook` run first in every thread that is started here from now on: a thread inherits more than it should know
+/// (the identity that the starting one acts under). The first hook of the process stays.
+pub fn at_start(hook: fn()) {
+    AT_START.get_or_init(|| hook);
+}
+
 /// Starts a named thread (names are cut at 15 bytes by the kernel).
 pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(run)
+    std::thread::Builder::new().name(name.to_owned()).spawn(|| {
+        if let Some(hook) = AT_START.get() {
+            hook();
+        }
+        run();
+    })
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -54,7 +67,9 @@ impl Pool {
             match spawn(&self.0.name, move || shared.work()) {
                 Ok(_) => state.threads += 1,
                 Err(error) if state.threads > 0 => tracing::debug!(%error, "no further thread; work queues"),
-                Err(error) => tracing::error!(%error, pool = self.0.name, "cannot start a thread: work waits"),
+                Err(error) => {
+                    tracing::error!(%error, pool = self.0.name, "cannot start a thread: work waits")
+                }
             }
         }
         drop(state);

@@ -47,6 +47,11 @@ impl Caller {
         )
     }
 
+    /// Supplementary groups, if they can be told without a look at `/proc`: were given, or asked for before.
+    pub fn known_groups(&self) -> Option<&Arc<[u32]>> {
+        self.groups.get().or_else(|| (self.pid == 0).then(|| self.groups()))
+    }
+
     /// Supplementary groups. FUSE requests do not carry them, so they are read once a call from the thread's
     /// status, and are empty if the thread is gone or unknown: less may be allowed then, never more.
     pub fn groups(&self) -> &Arc<[u32]> {

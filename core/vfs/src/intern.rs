@@ -40,9 +40,29 @@ impl<K: Hash + Eq, T> Interner<K, T> {
 
     /// The same, for an object that knows how to reach itself.
     pub fn get_or_insert_cyclic(&self, key: K, make: impl FnOnce(&Weak<T>) -> T) -> Arc<T> {
+        self.get_or_replace_cyclic(key, |_| true, make)
+    }
+
+    /// The same, where an object may outlive what its key stood for (an inode number that was given to another inode):
+    /// a living object that `is_current` refuses makes way for a new one, and stays with those who hold it.
+    /// `is_current` runs under the map's lock too.
+    pub fn get_or_replace_cyclic(
+        &self,
+        key: K,
+        is_current: impl FnOnce(&Arc<T>) -> bool,
+        make: impl FnOnce(&Weak<T>) -> T,
+    ) -> Arc<T> {
         let mut map = self.map.lock();
         if let Some(living) = map.living.get(&key).and_then(Weak::upgrade) {
-            return living;
+            if is_current(&living) {
+                return living;
+            }
+            let made = Arc::new_cyclic(make);
+            map.living.insert(key, Arc::downgrade(&made));
+            // The last of an object must not be dropped under the lock.
+            drop(map);
+            drop(living);
+            return made;
         }
         if map.living.len() >= map.sweep_at {
             map.living.retain(|_, object| object.strong_count() > 0);
@@ -77,6 +97,16 @@ mod tests {
         drop((first, again));
         assert!(interner.get(&1).is_none());
         assert_eq!(*interner.get_or_insert_with(1, || "again".to_owned()), "again");
+    }
+
+    #[test]
+    fn an_object_whose_key_stands_for_something_else_now_is_replaced() {
+        let interner = Interner::<u32, String>::default();
+        let old = interner.get_or_insert_with(1, || "old".to_owned());
+        let new = interner.get_or_replace_cyclic(1, |living| **living != "old", |_| "new".to_owned());
+        assert_eq!((old.as_str(), new.as_str()), ("old", "new"));
+        let kept = interner.get_or_replace_cyclic(1, |living| **living != "old", |_| "newer".to_owned());
+        assert!(Arc::ptr_eq(&new, &kept));
     }
 
     #[test]
