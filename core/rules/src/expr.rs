@@ -11,13 +11,14 @@ use crate::subject::{Field, Fields, Subject};
 
 /// An expression that is true or false of a file, as in `projid={100 200}&fname={*.h5},uid={1001}`.
 ///
-/// It is displayed in one canonical form, which is Lustre's wherever Lustre can say the same, and which parses to an
-/// equal expression.
+/// It is displayed in one canonical form, which is Lustre's wherever Lustre can say the same, and which
+/// parses to an equal expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expr(pub(crate) Node);
 
 impl Expr {
-    /// Is the expression true of this file? A name or path costs at most its length times that of each pattern.
+    /// Is the expression true of this file? A name or path costs at most its length times that of each
+    /// pattern.
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         self.0.matches(subject)
     }
@@ -48,8 +49,9 @@ impl fmt::Display for Expr {
 
 /// A node of the tree.
 ///
-/// Invariant, kept by the constructors below and by the parser's bound on nesting: `And` holds no `And`, `Or` no `Or`
-/// and `Not` no `Not`, the lists have two members or more, and the tree is shallow enough to recurse into.
+/// Invariant, kept by the constructors below and by the parser's bound on nesting: `And` holds no `And`, `Or`
+/// no `Or` and `Not` no `Not`, the lists have two members or more, and the tree is shallow enough to recurse
+/// into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
     All,

@@ -1,7 +1,7 @@
 //! Patterns for names and paths: what they are, how they match, how they are printed.
 //!
-//! Names are bytes, so patterns are too: `?` is one byte, whatever character it may belong to. `*`, `?` and `[...]`
-//! never match a slash, which makes one kind of pattern do for names (that hold none) and for paths.
+//! Names are bytes, so patterns are too: `?` is one byte, whatever character it may belong to. `*`, `?` and
+//! `[...]` never match a slash, which makes one kind of pattern do for names (that hold none) and for paths.
 
 mod class;
 mod compile;
@@ -18,7 +18,8 @@ pub(crate) use self::value::ends_value;
 /// Words of states for the longest pattern.
 const WORDS: usize = 16;
 
-/// Elements that a pattern may have. Names have at most 255 bytes; longer paths are matched, but nobody writes them.
+/// Elements that a pattern may have. Names have at most 255 bytes; longer paths are matched, but nobody
+/// writes them.
 const MAX_ELEMENTS: usize = States::<WORDS>::LAST;
 
 /// One element of a pattern.
@@ -54,8 +55,9 @@ pub(crate) struct Glob {
 impl Glob {
     /// Does the pattern match all of `text`?
     ///
-    /// Every way to match is followed at once, a state for each element, so the time is bounded by the product of the
-    /// lengths of text and pattern. Trying one way after another takes exponential time on `*a*a*a*b`.
+    /// Every way to match is followed at once, a state for each element, so the time is bounded by the
+    /// product of the lengths of text and pattern. Trying one way after another takes exponential time on
+    /// `*a*a*a*b`.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         // Most files fail here: their names do not end in `.h5`.
         let literal = self.elements.iter().rev().map_while(|element| match element {

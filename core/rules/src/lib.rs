@@ -1,8 +1,9 @@
 //! The language that chooses files: Lustre's grammar and a little more.
 //!
-//! An [`Expr`] says which files are meant, a [`Rule`] says what to do with them, and a [`RuleSet`] is an ordered
-//! list of rules of which the first that matches decides. `docs/RULES.md` is the reference for the people who write
-//! them; the grammar grew out of the rules of Lustre's persistent client cache (`lctl pcc add`).
+//! An [`Expr`] says which files are meant, a [`Rule`] says what to do with them, and a [`RuleSet`] is an
+//! ordered list of rules of which the first that matches decides. `docs/RULES.md` is the reference for the
+//! people who write them; the grammar grew out of the rules of Lustre's persistent client cache (`lctl pcc
+//! add`).
 //!
 //! ```
 //! use hither_rules::{Action, RuleSet, Subject};
@@ -13,8 +14,8 @@
 //! # Ok::<(), hither_rules::ParseError>(())
 //! ```
 //!
-//! Text is judged once, when it is parsed. After that a rule is data, and asking it about a file neither allocates
-//! nor fails; the lints below keep the ways to panic out of both halves.
+//! Text is judged once, when it is parsed. After that a rule is data, and asking it about a file neither
+//! allocates nor fails; the lints below keep the ways to panic out of both halves.
 
 #![cfg_attr(
     not(test),

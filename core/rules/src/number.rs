@@ -1,6 +1,7 @@
 //! Ids, sizes and ages: how they are written, and how they are compared.
 //!
-//! All three are whole numbers with a table of units, so they share one reader, one writer and one comparison.
+//! All three are whole numbers with a table of units, so they share one reader, one writer and one
+//! comparison.
 
 use std::fmt;
 
@@ -10,7 +11,8 @@ use crate::subject::Field;
 
 /// How the numbers of a field are written.
 pub(crate) struct Scale {
-    /// Suffixes and what they multiply by, largest first and the preferred name of each factor first; ends with 1.
+    /// Suffixes and what they multiply by, largest first and the preferred name of each factor first; ends
+    /// with 1.
     units: &'static [(&'static str, u64)],
     /// The factor of a number without a suffix.
     bare: u64,
@@ -27,7 +29,8 @@ const ID: Scale = Scale {
     expected: "an id: a whole number up to 4294967295",
 };
 
-/// Powers of 1024, and MiB without a suffix, as Lustre has it. `MB` means a million to some, so it is not taken.
+/// Powers of 1024, and MiB without a suffix, as Lustre has it. `MB` means a million to some, so it is not
+/// taken.
 const SIZE: Scale = Scale {
     units: &[
         ("P", 1 << 50),

@@ -44,8 +44,8 @@ impl fmt::Display for Action {
 
 /// One rule, as in `tables: cache projid={100}&fname={*.h5}`.
 ///
-/// Name and action may be left out; an expression alone means `cache`, as in Lustre. What is displayed parses to an
-/// equal rule.
+/// Name and action may be left out; an expression alone means `cache`, as in Lustre. What is displayed parses
+/// to an equal rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     pub(crate) name: Option<String>,

@@ -9,12 +9,12 @@ use crate::subject::{Field, Fields, Subject};
 
 /// The rules of a cache, in order.
 ///
-/// Without any rule every file is cached: that is what somebody wants who mounts a cache and says nothing more. As
-/// soon as there are rules they are the whole answer, and a file that none of them means is not cached, as in Lustre;
-/// `cache all` at the end turns that round.
+/// Without any rule every file is cached: that is what somebody wants who mounts a cache and says nothing
+/// more. As soon as there are rules they are the whole answer, and a file that none of them means is not
+/// cached, as in Lustre; `cache all` at the end turns that round.
 ///
-/// As text it is a rule a line; empty lines, and lines that begin with `#`, say nothing. What is displayed parses to
-/// an equal list.
+/// As text it is a rule a line; empty lines, and lines that begin with `#`, say nothing. What is displayed
+/// parses to an equal list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RuleSet {
     /// All named, no two alike.
@@ -27,8 +27,8 @@ pub struct RuleSet {
 pub struct Decision<'a> {
     /// What to do with the file.
     pub action: Action,
-    /// The first rule that matched. `None` if none did: the action is then `cache` where there are no rules at all,
-    /// and `bypass` where there are some.
+    /// The first rule that matched. `None` if none did: the action is then `cache` where there are no rules
+    /// at all, and `bypass` where there are some.
     pub rule: Option<&'a Rule>,
 }
 
@@ -50,12 +50,13 @@ impl RuleSet {
         Decision { action: rule.map_or(unmatched, Rule::action), rule }
     }
 
-    /// Adds a rule, before the one named `before` or at the end, and returns its name: a rule without one is called
-    /// `r1`, `r2` and so on, by the first number above those in use.
+    /// Adds a rule, before the one named `before` or at the end, and returns its name: a rule without one is
+    /// called `r1`, `r2` and so on, by the first number above those in use.
     ///
     /// # Errors
     ///
-    /// [`EditError::NameTaken`] if another rule has the name, [`EditError::NoSuchRule`] if there is no `before`.
+    /// [`EditError::NameTaken`] if another rule has the name, [`EditError::NoSuchRule`] if there is no
+    /// `before`.
     pub fn add(&mut self, mut rule: Rule, before: Option<&str>) -> Result<String, EditError> {
         let at = before.map_or(Ok(self.rules.len()), |name| self.position(name))?;
         let name = match rule.name.take() {

@@ -66,8 +66,8 @@ impl Fields {
 
 /// One file as one open sees it: the input of every decision.
 ///
-/// Fields that the rules do not ask for ([`RuleSet::needs`](crate::RuleSet::needs)) may hold anything, so a caller
-/// need not fetch a project id or put a path together for nothing.
+/// Fields that the rules do not ask for ([`RuleSet::needs`](crate::RuleSet::needs)) may hold anything, so a
+/// caller need not fetch a project id or put a path together for nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Subject<'a> {
     /// User id of the opener.
@@ -82,13 +82,15 @@ pub struct Subject<'a> {
     pub age_s: u64,
     /// The name under which the file was opened, without any directory. Any bytes.
     pub name: &'a [u8],
-    /// The path under which the file was opened, relative to the root of the mount; a leading slash is ignored.
-    /// `None` where the file has no path (O_TMPFILE, or unlinked): then every test of `path` is false.
+    /// The path under which the file was opened, relative to the root of the mount; a leading slash is
+    /// ignored. `None` where the file has no path (O_TMPFILE, or unlinked): then every test of `path` is
+    /// false.
     pub path: Option<&'a [u8]>,
 }
 
 impl Subject<'_> {
-    /// Age in seconds of a file last modified at `mtime_s`, when the clock shows `now_s` (both in seconds since 1970).
+    /// Age in seconds of a file last modified at `mtime_s`, when the clock shows `now_s` (both in seconds
+    /// since 1970).
     ///
     /// A time of modification that lies ahead, as skewed clocks make it, counts as age 0.
     pub const fn age_s(now_s: i64, mtime_s: i64) -> u64 {

@@ -77,7 +77,13 @@ proptest! {
     }
 
     #[test]
-    fn means_what_logic_says(node in node(), uid in 0..4_u32, size: u64, age_s in 0..900_000_u64, name in "[a-c.]{1,3}") {
+    fn means_what_logic_says(
+        node in node(),
+        uid in 0..4_u32,
+        size: u64,
+        age_s in 0..900_000_u64,
+        name in "[a-c.]{1,3}",
+    ) {
         let path = format!("a/{name}");
         let subject = Subject {
             uid, gid: uid, projid: uid, size, age_s, name: name.as_bytes(), path: Some(path.as_bytes()),

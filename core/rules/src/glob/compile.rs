@@ -1,4 +1,5 @@
-//! From the text of a value to a pattern. A pattern that could never match is an error, not a rule that sleeps.
+//! From the text of a value to a pattern. A pattern that could never match is an error, not a rule that
+//! sleeps.
 
 use std::slice::Iter;
 

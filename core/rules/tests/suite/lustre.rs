@@ -1,4 +1,5 @@
-//! What Lustre's `sanity-pcc` expects of rules: tests 13a to 13c, 33, 34 and 41, on the same rules and the same files.
+//! What Lustre's `sanity-pcc` expects of rules: tests 13a to 13c, 33, 34 and 41, on the same rules and the
+//! same files.
 
 use hither_rules::{Action, RuleSet, Subject};
 
