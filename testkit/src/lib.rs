@@ -1,1 +1,6 @@
-//! Conformance, model, differential tests and faults, for every file system of ours.
+//! What every file system of ours is tested with. (This text is filled in as parts are added.)
+
+pub mod client;
+pub mod faults;
+
+pub use client::Client;
