@@ -1,0 +1,60 @@
+//! Who is at the other end of a Unix socket, beyond what `SO_PEERCRED` tells: supplementary groups (`SO_PEERGROUPS`).
+
+#![expect(unsafe_code, reason = "getsockopt(2)")]
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::io::{Errno, Result};
+
+/// `NGROUPS_MAX`: no process has more.
+const MOST: usize = 65_536;
+
+/// The supplementary groups that the peer of a connected stream socket had when it connected. Unlike a look into
+/// `/proc`, it cannot be another process that has the peer's pid by now.
+pub fn groups(socket: BorrowedFd<'_>) -> Result<Vec<u32>> {
+    let mut room = 64;
+    loop {
+        let mut groups = vec![0_u32; room];
+        let mut bytes = (room * size_of::<u32>()) as libc::socklen_t;
+        // SAFETY: the buffer has as many bytes as `bytes` says, and both it and `bytes` outlive the call.
+        let done = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERGROUPS,
+                groups.as_mut_ptr().cast(),
+                &raw mut bytes,
+            )
+        };
+        let count = bytes as usize / size_of::<u32>();
+        match if done == 0 { Ok(()) } else { Err(crate::last_errno()) } {
+            Ok(()) => {
+                groups.truncate(count);
+                return Ok(groups);
+            }
+            // The kernel says how much room it wants.
+            Err(Errno::RANGE) if count > room && count <= MOST => room = count,
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn the_peer_of_a_pair_of_ours_has_our_groups() {
+        let (here, _there) = UnixStream::pair().unwrap();
+        let told = super::groups(here.as_fd()).unwrap();
+        let own: Vec<u32> = rustix::process::getgroups().unwrap().iter().map(|group| group.as_raw()).collect();
+        assert_eq!(told, own);
+    }
+
+    #[test]
+    fn other_sockets_have_none_to_tell() {
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(super::groups(tcp.as_fd()).is_err());
+    }
+}
