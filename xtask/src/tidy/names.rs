@@ -5,7 +5,7 @@ use syn::visit::Visit;
 use super::{File, Finding};
 
 /// As a whole name, or as the last word of one.
-const BANNED: &[&str] = &["common", "util", "utils", "helper", "helpers", "misc", "manager", "managers"];
+const BANNED: &[&str] = &["common", "util", "utils", "helpers", "misc", "manager", "managers"];
 /// As a whole name only: `flock_base` is a base of something.
 const BANNED_WHOLE: &[&str] = &["base"];
 
