@@ -6,6 +6,10 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::creds;
+
 /// `_IOR(229, 0, uint32_t)`
 const DEV_IOC_CLONE: libc::c_ulong = 0x8004_e500;
 /// `_IOW(229, 1, struct fuse_backing_map)`
@@ -31,17 +35,47 @@ pub fn clone_session(fresh: BorrowedFd<'_>, session: BorrowedFd<'_>) -> io::Resu
 }
 
 /// Tells the kernel of a file that may back opens; returns its backing id. The kernel keeps the file open until
-/// [`backing_close`], and acts on it with the credentials that this thread has now.
+/// [`backing_close`], and acts on it with the credentials that this thread has now, whoever reads and writes: the
+/// daemon's, but without the capabilities that would let everybody keep set-id bits on a file that he writes to, or go
+/// past a quota.
 ///
 /// # Errors
 /// EPERM without CAP_SYS_ADMIN, or if the session did not ask for passthrough; ELOOP if the file's own file system is
 /// stacked too deep.
 pub fn backing_open(session: BorrowedFd<'_>, file: BorrowedFd<'_>) -> io::Result<i32> {
+    let _own = creds::own();
+    let _reduced = Reduced::without(CapabilitySet::FSETID | CapabilitySet::SYS_RESOURCE);
     let map = BackingMap { fd: file.as_raw_fd(), flags: 0, padding: 0 };
     // SAFETY: the ioctl reads the `struct fuse_backing_map` behind the pointer, whose layout is the kernel's and which
     // lives until the call has returned.
     let id = unsafe { libc::ioctl(session.as_raw_fd(), DEV_IOC_BACKING_OPEN as _, &raw const map) };
     if id <= 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
+}
+
+/// Capabilities of this thread out of effect while it lives.
+struct Reduced(Option<CapabilitySets>);
+
+impl Reduced {
+    fn without(capabilities: CapabilitySet) -> Self {
+        let Ok(before) = rustix::thread::capabilities(None) else { return Reduced(None) };
+        if !before.effective.intersects(capabilities) {
+            return Reduced(None);
+        }
+        let reduced = CapabilitySets { effective: before.effective.difference(capabilities), ..before };
+        Reduced(rustix::thread::set_capabilities(None, reduced).is_ok().then_some(before))
+    }
+}
+
+impl Drop for Reduced {
+    fn drop(&mut self) {
+        if let Some(before) = self.0.take() {
+            // They are permitted, and what is permitted can be put into effect. A thread that stays without them could
+            // not act for its callers as it should.
+            if rustix::thread::set_capabilities(None, before).is_err() {
+                std::process::abort();
+            }
+        }
+    }
 }
 
 /// Gives a backing id back. Opens that use it go on.

@@ -1,0 +1,262 @@
+//! A mount from beginning to end: mounted, the first exchange, its threads, its statistics, unmounted.
+
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use hither_rt::sync::Mutex;
+use hither_rt::thread::Pool;
+use hither_vfs::{Errno, FileSystem};
+
+use crate::backing::{BackingDevice, Backings};
+use crate::dispatch::{Dispatcher, POOL_MAX};
+use crate::error::{Error, Result};
+use crate::mount::{self, By, Unmount};
+use crate::nodes::Nodes;
+use crate::notify::Notifier;
+use crate::options::{Options, Passthrough};
+use crate::protocol::abi::init_flags;
+use crate::protocol::decode::{Dialect, Message, Operation, decode};
+use crate::protocol::init::{Agreement, Answer, Wishes, negotiate};
+use crate::protocol::wire::Wire;
+use crate::stats::{DataPath, Stats};
+use crate::transport::dev::{Device, Transport};
+use crate::watchdog;
+
+/// A living mount. Dropping it unmounts, lazily.
+pub struct Session {
+    remote: Remote,
+    dispatcher: Arc<Dispatcher>,
+    transport: Transport,
+    watchdog: Mutex<Option<JoinHandle<()>>>,
+    passthrough: Option<&'static str>,
+}
+
+/// Ends a mount from elsewhere: a signal handler's thread, a control socket.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    path: PathBuf,
+    by: By,
+    is_unmounted: Arc<Mutex<bool>>,
+}
+
+/// Mounts `fs` on the directory `mountpoint`. The mount answers when this returns.
+///
+/// # Errors
+/// See [`Error`]. Nothing is left mounted.
+pub fn mount(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<Session> {
+    let (descriptor, path, by) = mount::mount(mountpoint, options)?;
+    let remote = Remote { path, by, is_unmounted: Arc::default() };
+    let session = start(fs, Device::new(descriptor), remote.clone(), options);
+    if session.is_err() {
+        let _ = remote.unmount(Unmount::Lazily);
+    }
+    session
+}
+
+fn start(fs: Arc<dyn FileSystem>, device: Device, remote: Remote, options: &Options) -> Result<Session> {
+    let device = Arc::new(device);
+    let capabilities = fs.capabilities();
+    let wishes = Wishes {
+        max_write: options.max_write,
+        passthrough: capabilities.backings && options.passthrough == Passthrough::Auto,
+        acls: capabilities.acls && capabilities.xattrs,
+    };
+    let agreement = shake_hands(&device, &wishes, &remote.path)?;
+    let no_passthrough = why_no_passthrough(&device, &agreement, capabilities.backings, options.passthrough);
+    let backing_device = match no_passthrough {
+        None => Some(device.clone() as Arc<dyn BackingDevice>),
+        Some(_) => None,
+    };
+    if let Some(kib) = options.read_ahead_kib
+        && let Err(error) = mount::set_read_ahead(&remote.path, kib)
+    {
+        tracing::debug!(%error, kib, "cannot set the kernel's readahead");
+    }
+    let nodes = Arc::new(Nodes::new(fs.root()));
+    let backings = Arc::new(Backings::new(backing_device, no_passthrough.unwrap_or_default()));
+    let expire_only = agreement.has(init_flags::HAS_EXPIRE_ONLY);
+    let notifier = Arc::new(Notifier::new(device.clone(), expire_only, nodes.clone(), backings.clone()));
+    fs.subscribe(notifier.clone());
+    let dispatcher = Arc::new(Dispatcher {
+        fs,
+        capabilities,
+        nodes,
+        files: Default::default(),
+        dirs: Default::default(),
+        in_flight: Default::default(),
+        backings,
+        notifier,
+        counters: Default::default(),
+        errors: Default::default(),
+        pool: Pool::new("fuse-pool", POOL_MAX),
+        dialect: agreement.dialect(),
+        deadline: options.deadline,
+        bell: Default::default(),
+    });
+    let threads = |source| Error::Threads { source };
+    let watchdog = watchdog::start(dispatcher.clone()).map_err(threads)?;
+    let transport =
+        Transport::start(&device, dispatcher.clone(), options.threads, agreement.max_write as usize);
+    let session = Session {
+        remote,
+        transport: transport.map_err(|error| {
+            dispatcher.bell.end();
+            threads(error)
+        })?,
+        dispatcher,
+        watchdog: Mutex::new(Some(watchdog)),
+        passthrough: no_passthrough,
+    };
+    let path = session.remote.path.display();
+    tracing::info!(mountpoint = %path, minor = agreement.minor, data_path = %session.data_path(), "mounted");
+    Ok(session)
+}
+
+/// The first exchange.
+fn shake_hands(device: &Device, wishes: &Wishes, path: &Path) -> Result<Agreement> {
+    let failed = |source: std::io::Error| Error::Handshake { path: path.to_owned(), source };
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let length = device.read(&mut buffer).map_err(failed)?;
+        let Ok(request) = decode(Message::whole(&buffer[..length]), Dialect::default()) else {
+            return Err(failed(Errno::PROTO.into()));
+        };
+        let unique = request.header.unique;
+        let Operation::Init { major, minor, max_readahead, flags } = request.operation else {
+            let _ = device.answer(unique, -Errno::IO.raw_os_error(), &[]);
+            continue;
+        };
+        let mut body = Vec::new();
+        let agreed = match negotiate(major, minor, max_readahead, flags, wishes) {
+            Answer::Agree(agreement, out) => {
+                out.put(&mut body);
+                Some(agreement)
+            }
+            Answer::AskAgain(out) => {
+                out.put(&mut body);
+                None
+            }
+            Answer::Refuse => {
+                let _ = device.answer(unique, -Errno::PROTO.raw_os_error(), &[]);
+                return Err(Error::Version { major, minor });
+            }
+        };
+        device.answer(unique, 0, &[IoSlice::new(&body)]).map_err(failed)?;
+        if let Some(agreement) = agreed {
+            return Ok(agreement);
+        }
+    }
+}
+
+/// Why opens get no backing; `None` if they do. The kernel is asked with a file of no name.
+fn why_no_passthrough(
+    device: &Device,
+    agreement: &Agreement,
+    fs_has_backings: bool,
+    wish: Passthrough,
+) -> Option<&'static str> {
+    if wish == Passthrough::Off {
+        return Some("switched off");
+    }
+    if !fs_has_backings {
+        return Some("this file system has no local copies to give");
+    }
+    if !agreement.has(init_flags::PASSTHROUGH) {
+        return Some("needs Linux 6.9 or later, built with CONFIG_FUSE_PASSTHROUGH");
+    }
+    let Ok(probe) = rustix::fs::memfd_create("hither-probe", rustix::fs::MemfdFlags::CLOEXEC) else {
+        return Some("the kernel has no memfd_create to try it with");
+    };
+    match device.open(probe.as_fd()) {
+        Ok(id) => {
+            let _ = device.close(id);
+            None
+        }
+        Err(error) if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) => {
+            Some("needs CAP_SYS_ADMIN: mount as root")
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the kernel refuses passthrough");
+            Some("the kernel refuses it (see the log)")
+        }
+    }
+}
+
+impl Session {
+    /// The absolute mount point.
+    pub fn mountpoint(&self) -> &Path {
+        &self.remote.path
+    }
+
+    /// A means to end the mount from elsewhere.
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
+    }
+
+    /// What the mount has done so far.
+    pub fn stats(&self) -> Stats {
+        let dispatcher = &self.dispatcher;
+        let (backing_ids, opens_unbacked) = dispatcher.backings.counts();
+        Stats {
+            data_path: self.data_path(),
+            opens_unbacked: opens_unbacked as u64,
+            threads: self.transport.threads(),
+            pool_threads: dispatcher.pool.load().0,
+            in_flight: dispatcher.in_flight.len(),
+            nodes: dispatcher.nodes.len(),
+            files: dispatcher.files.len(),
+            backing_ids,
+            ..dispatcher.counters.snapshot()
+        }
+    }
+
+    fn data_path(&self) -> DataPath {
+        match self.passthrough {
+            None => DataPath::Passthrough { why_not: self.dispatcher.backings.why_not() },
+            Some(why) => DataPath::PageCache { why: why.to_owned() },
+        }
+    }
+
+    /// Unmounts; see [`Session::join`] for its end.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if it is in use and is not to be detached.
+    pub fn unmount(&self, how: Unmount) -> Result<()> {
+        self.remote.unmount(how)
+    }
+
+    /// Waits until the mount is gone, by whoever's hand, and the last that was open on it is closed.
+    pub fn join(&self) {
+        self.transport.join();
+        self.dispatcher.bell.end();
+        if let Some(watchdog) = self.watchdog.lock().take() {
+            let _ = watchdog.join();
+        }
+        *self.remote.is_unmounted.lock() = true;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.remote.unmount(Unmount::Lazily);
+        self.dispatcher.bell.end();
+    }
+}
+
+impl Remote {
+    /// Unmounts, unless that was done before.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if it is in use and is not to be detached.
+    pub fn unmount(&self, how: Unmount) -> Result<()> {
+        let mut is_unmounted = self.is_unmounted.lock();
+        if !*is_unmounted {
+            mount::unmount(&self.path, self.by, how)?;
+            *is_unmounted = true;
+        }
+        Ok(())
+    }
+}
