@@ -1,6 +1,8 @@
 //! What every file system of ours is tested with. (This text is filled in as parts are added.)
 
+mod check;
 pub mod client;
+pub mod conformance;
 pub mod faults;
 
 pub use client::Client;
