@@ -35,8 +35,10 @@ impl Shared {
         let restricted = self.is_restricted(call);
         let known = if restricted { call.caller.known_groups() } else { Some(&*NO_GROUPS) };
         let first = {
-            let _acting = self.enter(call, known.unwrap_or(&NO_GROUPS))?;
-            uninterrupted(&run)
+            let acting = self.enter(call, known.unwrap_or(&NO_GROUPS))?;
+            let result = uninterrupted(&run);
+            self.leave(acting);
+            result
         };
         match first {
             Err(Errno::ACCESS | Errno::PERM) if known.is_none() && !call.caller.groups().is_empty() => {
@@ -49,8 +51,10 @@ impl Shared {
     /// Runs system calls as the caller with his groups.
     pub fn as_caller_exactly<T>(&self, call: &Call, run: impl Fn() -> rustix::io::Result<T>) -> Result<T> {
         let groups = if self.is_restricted(call) { call.caller.groups() } else { &NO_GROUPS };
-        let _acting = self.enter(call, groups)?;
-        Ok(uninterrupted(&run)?)
+        let acting = self.enter(call, groups)?;
+        let result = uninterrupted(&run);
+        self.leave(acting);
+        Ok(result?)
     }
 
     /// Runs system calls as the daemon, and as the caller if the daemon is refused: a server may squash root, but let
@@ -71,6 +75,12 @@ impl Shared {
             return Ok(creds::own());
         }
         Ok(creds::assume(call.caller.uid, call.caller.gid, groups)?)
+    }
+
+    fn leave(&self, acting: Acting) {
+        if self.options.keep_identity {
+            acting.keep();
+        }
     }
 }
 

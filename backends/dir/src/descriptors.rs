@@ -93,10 +93,4 @@ impl Descriptors {
             }
         }
     }
-
-    /// How many nodes stand in the ring, dead ones too.
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.ring.lock().len()
-    }
 }

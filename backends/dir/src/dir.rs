@@ -72,12 +72,6 @@ impl Dir {
         let root = DirNode::root(&shared, &stat, fd)?;
         Ok(Arc::new(Dir { shared, root, capabilities, events: Events::default() }))
     }
-
-    /// How many descriptors are kept for nodes, for tests of the bound.
-    #[cfg(test)]
-    pub(crate) fn descriptors(&self) -> usize {
-        self.shared.descriptors.len()
-    }
 }
 
 impl FileSystem for Dir {

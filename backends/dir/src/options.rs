@@ -32,6 +32,10 @@ pub enum Handles {
 pub struct Options {
     /// As whom.
     pub identity: Identity,
+    /// A thread keeps the identity of its last caller: a run of calls of one user changes it once, not twice a call
+    /// (1.4 µs each way). Only where nothing else makes file system calls on the threads that call (see
+    /// [`hither_sys::creds`]): a mount of this directory alone.
+    pub keep_identity: bool,
     /// For how long a front end may keep names and attributes. A directory of the host may change behind us at any
     /// time and nobody tells, so this bounds how stale they are.
     pub timeouts: Timeouts,
@@ -51,6 +55,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             identity: Identity::default(),
+            keep_identity: false,
             timeouts: Timeouts { entry: Duration::from_secs(1), attr: Duration::from_secs(1) },
             descriptors: 4096,
             handles: Handles::default(),

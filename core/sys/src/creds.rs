@@ -1,9 +1,9 @@
 //! Whose rights a thread's file system calls have: the file system uid, gid and supplementary groups of one thread.
 //!
-//! A change of identity costs more than most calls made under it (0.7 µs for each of the three), so it is *lazy*: a
-//! thread keeps the identity of its last call until somebody asks for another one. Whoever makes file system calls of
-//! the daemon's own on a thread that may also act for others says so first, with [`own`]; in a thread that was started
-//! from such a thread too, since identities are inherited.
+//! A guard is an identity: as long as it lives, the thread has it, and afterwards it is again what it was. A change
+//! costs more than most calls made under it (0.7 µs for each of the ids), so a thread that does nothing but serve callers
+//! may keep the last one's identity until it needs another ([`Acting::keep`]). On such a thread, and in threads that it
+//! starts, since identities are inherited, whoever makes file system calls of the daemon's own says so first ([`own`]).
 //!
 //! The raw system calls are used: glibc's wrappers would change every thread of the process.
 
@@ -54,13 +54,22 @@ thread_local! {
     static NOW: RefCell<Now> = RefCell::new(Now::default());
 }
 
-/// As long as it lives, the thread has the identity that was asked for. If it lives inside another one, that one's
-/// identity is back when it is dropped; the outermost leaves its identity in effect.
+/// As long as it lives, the thread has the identity that was asked for. When it is dropped the thread gets back that of
+/// the guard around it, or else the daemon's own.
 #[must_use = "the identity is only promised while this lives"]
 pub struct Acting {
     outer: Option<Now>,
+    keep: bool,
     // An identity belongs to one thread.
     _here: PhantomData<*const ()>,
+}
+
+impl Acting {
+    /// Ends the guard, but leaves its identity in effect unless there is a guard around it: the next call of the same
+    /// caller costs no change then.
+    pub fn keep(mut self) {
+        self.keep = true;
+    }
 }
 
 /// Whether this process may act as others at all: it is root and has `CAP_SETUID` and `CAP_SETGID`.
@@ -84,15 +93,13 @@ pub fn assume(uid: u32, gid: u32, groups: &Arc<[u32]>) -> Result<Acting> {
     })
 }
 
-/// Acts as the daemon itself from now on. Supplementary groups that were given up for a caller stay given up: the
-/// process is root then, and has no need of them.
+/// Acts as the daemon itself from now on. Supplementary groups and `CAP_SYS_RESOURCE` that were given up for a caller stay
+/// given up: the process is root then, and has no need of them for files.
 pub fn own() -> Acting {
-    let own = this_process();
     let acting = enter(|now| {
-        now.set_gid(own.gid)?;
-        now.set_uid(own.uid)
+        now.become_own();
+        Ok(())
     });
-    // The kernel always lets a thread go back to its effective ids.
     acting.unwrap_or_else(|_| std::process::abort())
 }
 
@@ -103,7 +110,7 @@ fn enter(change: impl FnOnce(&mut Now) -> Result<()>) -> Result<Acting> {
         match change(now) {
             Ok(()) => {
                 now.depth += 1;
-                Ok(Acting { outer, _here: PhantomData })
+                Ok(Acting { outer, keep: false, _here: PhantomData })
             }
             Err(errno) => {
                 // Half a change must not be left to whoever acts under an outer guard.
@@ -122,8 +129,10 @@ impl Drop for Acting {
         let _ = NOW.try_with(|now| {
             let mut now = now.borrow_mut();
             now.depth -= 1;
-            if let Some(outer) = &self.outer {
-                now.restore(outer);
+            match &self.outer {
+                Some(outer) => now.restore(outer),
+                None if self.keep => {}
+                None => now.become_own(),
             }
         });
     }
@@ -135,6 +144,14 @@ impl Now {
         *self
             .ids
             .get_or_insert_with(|| (set_fs_id(libc::SYS_setfsuid, !0), set_fs_id(libc::SYS_setfsgid, !0)))
+    }
+
+    /// Takes the process's own ids. The kernel always lets a thread have its effective ids.
+    fn become_own(&mut self) {
+        let own = this_process();
+        if self.set_gid(own.gid).and_then(|()| self.set_uid(own.uid)).is_err() {
+            std::process::abort();
+        }
     }
 
     fn set_uid(&mut self, uid: u32) -> Result<()> {

@@ -85,7 +85,8 @@ mod tests {
     fn the_peer_of_a_pair_of_ours_has_our_groups() {
         let (here, _there) = UnixStream::pair().unwrap();
         let told = super::groups(here.as_fd()).unwrap();
-        let own: Vec<u32> = rustix::process::getgroups().unwrap().iter().map(|group| group.as_raw()).collect();
+        let own: Vec<u32> =
+            rustix::process::getgroups().unwrap().iter().map(|group| group.as_raw()).collect();
         assert_eq!(told, own);
         let (pid, uid) = (std::process::id(), rustix::process::geteuid().as_raw());
         let gid = rustix::process::getegid().as_raw();

@@ -31,11 +31,15 @@ fn an_ordinary_user_is_refused() {
 }
 
 #[test]
-fn an_identity_lasts_until_another_is_asked_for() {
+fn an_identity_lasts_as_long_as_its_guard_or_is_kept() {
     if !may_assume() {
         return;
     }
-    drop(assume(1234, 1235, &groups(&[5, 6])).unwrap());
+    let acting = assume(1234, 1235, &groups(&[5, 6])).unwrap();
+    assert_eq!(told().0, 1234);
+    drop(acting);
+    assert_eq!((told().0, told().1), (0, rustix::process::getegid().as_raw()));
+    assume(1234, 1235, &groups(&[5, 6])).unwrap().keep();
     let (uid, gid, now, caps) = told();
     assert_eq!((uid, gid, now), (1234, 1235, vec![5, 6]));
     let caps = CapabilitySet::from_bits_retain(caps);
@@ -47,7 +51,7 @@ fn an_identity_lasts_until_another_is_asked_for() {
     assert_eq!((uid, gid), (0, rustix::process::getegid().as_raw()));
     assert!(CapabilitySet::from_bits_retain(caps).contains(CapabilitySet::DAC_OVERRIDE));
     let before = rustix::thread::capabilities(None).unwrap().permitted;
-    drop(assume(0, 7, &groups(&[])).unwrap());
+    assume(0, 7, &groups(&[])).unwrap().keep();
     let (uid, gid, now, caps) = told();
     assert_eq!((uid, gid, now), (0, 7, vec![]));
     let has = CapabilitySet::from_bits_retain(caps).contains(CapabilitySet::SYS_RESOURCE);
@@ -64,12 +68,14 @@ fn an_inner_identity_gives_way_to_the_outer_one() {
     {
         let _own = own();
         assert_eq!(told().0, 0);
-        let _third = assume(99, 98, &groups(&[])).unwrap();
+        let third = assume(99, 98, &groups(&[])).unwrap();
         assert_eq!((told().0, told().1, told().2), (99, 98, vec![]));
+        third.keep();
+        assert_eq!(told().0, 0);
     }
     assert_eq!(told(), before);
     drop(outer);
-    assert_eq!(told(), before);
+    assert_eq!(told().0, 0);
 }
 
 #[test]
@@ -78,7 +84,7 @@ fn threads_keep_apart_and_a_new_thread_finds_its_way_back() {
         return;
     }
     std::thread::spawn(|| {
-        drop(assume(1234, 1234, &groups(&[])).unwrap());
+        assume(1234, 1234, &groups(&[])).unwrap().keep();
         let inherited = std::thread::spawn(|| {
             let before = told().0;
             drop(own());
@@ -105,8 +111,20 @@ fn files_belong_to_whom_the_thread_acts_as() {
     fs::write(dir.path().join("mine"), b"1").unwrap();
     assert!(fs::read(dir.path().join("secret")).is_err());
     drop(acting);
-    drop(own());
     let made = fs::metadata(dir.path().join("mine")).unwrap();
     assert_eq!((made.uid(), made.gid()), (1234, 1235));
     assert_eq!(fs::read(dir.path().join("secret")).unwrap(), b"1");
+}
+
+#[test]
+fn a_panic_leaves_no_identity_behind() {
+    if !may_assume() {
+        return;
+    }
+    let result = std::panic::catch_unwind(|| {
+        let _acting = assume(1234, 1235, &groups(&[])).unwrap();
+        panic!("on purpose");
+    });
+    assert!(result.is_err());
+    assert_eq!(told().0, 0);
 }
