@@ -23,7 +23,7 @@ impl DirNode {
         self.shared.admit(call)?;
         let name = checked(name)?;
         let dir = self.reach(call)?;
-        let new = passed(flags) - OFlags::TRUNC | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let new = (passed(flags) - OFlags::TRUNC) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         for _ in 0..TRIES {
             let not_before = self.shared.births.load(Ordering::Relaxed);
             // First as if nothing were there: then a file that was made is known to be new, and nothing that is there
@@ -60,7 +60,7 @@ impl DirNode {
     pub(super) fn create_nameless(&self, call: &Call, flags: OFlags, mode: u32) -> Result<Created> {
         self.shared.admit(call)?;
         let dir = self.reach(call)?;
-        let new = passed(flags) - OFlags::TRUNC | OFlags::TMPFILE | (flags & OFlags::EXCL);
+        let new = (passed(flags) - OFlags::TRUNC) | OFlags::TMPFILE | (flags & OFlags::EXCL);
         let not_before = self.shared.births.load(Ordering::Relaxed);
         let file = self.make(call, dir.as_fd(), mode, |mode| {
             self.shared.descriptors.with_room(|| rustix::fs::openat(&dir, c".", new, mode))

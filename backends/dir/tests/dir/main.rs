@@ -4,6 +4,8 @@ mod acting;
 mod ground;
 mod identity;
 mod listing;
+mod mounts;
 mod options;
 mod posix;
+mod races;
 mod xattrs;

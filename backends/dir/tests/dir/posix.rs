@@ -245,8 +245,8 @@ fn an_unlinked_file_goes_on_for_those_who_hold_it() {
             .collect();
         assert!(others.iter().all(|other| !same(other, &known) && other.identity() != known.identity()));
         assert_eq!(known.getattr(&call).unwrap().size, 10);
-        let mode = SetAttr { mode: Some(0o400), ..SetAttr::default() };
-        assert_eq!(known.setattr(&call, &mode, None).unwrap().permissions(), 0o400);
+        let mode = SetAttr { mode: Some(0o640), ..SetAttr::default() };
+        assert_eq!(known.setattr(&call, &mode, None).unwrap().permissions(), 0o640);
         assert_eq!(known.setattr(&call, &SetAttr { size: Some(5), ..mode }, None).unwrap().size, 5);
         assert_eq!(whole(&*known.open(&call, OFlags::RDONLY, 0).unwrap()), b"still");
         assert_eq!(failed(known.getxattr(&call, name("user.none"))), Errno::NODATA);
