@@ -4,6 +4,7 @@
 //! what a change of the architecture changes, are in `tidy/house.toml`.
 
 mod arrows;
+mod doors;
 mod house;
 mod links;
 mod names;
@@ -70,6 +71,7 @@ fn check(files: &[File], house: &house::House) -> Vec<Finding> {
         findings.extend(text::check(file));
         findings.extend(links::check(file, files));
         findings.extend(source::check(file, house));
+        findings.extend(doors::check(file, house));
     }
     findings.extend(arrows::check(files, house));
     findings.sort();

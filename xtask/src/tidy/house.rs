@@ -14,6 +14,8 @@ pub struct House {
     /// Where `unsafe` may be.
     #[serde(rename = "unsafe")]
     pub unsafe_code: UnsafeCode,
+    /// What is had from one crate only.
+    pub door: Door,
     /// How large things may be.
     pub size: Size,
 }
@@ -35,6 +37,18 @@ pub struct Storey {
 pub struct UnsafeCode {
     /// Paths from the root.
     pub folders: Vec<String>,
+}
+
+/// What is had from one crate only.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Door {
+    /// Whose product code is asked.
+    pub storeys: Vec<String>,
+    /// Paths, whole or from their end, that go past the door.
+    pub closed: Vec<String>,
+    /// Whole paths that do not, though they lie under a closed one.
+    pub open: Vec<String>,
 }
 
 /// How large things may be.

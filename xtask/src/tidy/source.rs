@@ -156,12 +156,14 @@ impl<'ast> Visit<'ast> for Source<'_> {
 /// The line at which `item` starts, attributes included, if it is a module of tests with a body.
 fn tests_line(item: &syn::Item) -> Option<usize> {
     let syn::Item::Mod(module) = item else { return None };
-    let is_for_tests = |attribute: &syn::Attribute| {
-        let syn::Meta::List(list) = &attribute.meta else { return false };
-        list.path.is_ident("cfg") && has_word(list.tokens.clone(), "test")
-    };
     let first = module.attrs.iter().find(|attribute| is_for_tests(attribute))?;
     module.content.is_some().then(|| first.span().start().line)
+}
+
+/// Whether `attribute` leaves its item to tests.
+pub fn is_for_tests(attribute: &syn::Attribute) -> bool {
+    let syn::Meta::List(list) = &attribute.meta else { return false };
+    list.path.is_ident("cfg") && has_word(list.tokens.clone(), "test")
 }
 
 /// Whether `word` is among `tokens`, not inside a group.
