@@ -8,7 +8,7 @@ use hither_rt::clock::Duration;
 use hither_rt::thread::Pool;
 use hither_vfs::{Call, Caller, Capabilities, Errno, Error, FileKind, FileSystem, Patience, Result};
 
-use crate::backing::Backings;
+use crate::backing::{BackingDevice, Backings};
 use crate::errors::ErrorLog;
 use crate::handles::{Handles, OpenDir, OpenFile};
 use crate::inflight::{Delivery, Destination, InFlight, Table};
@@ -17,6 +17,7 @@ use crate::notify::Notifier;
 use crate::protocol::decode::{self, Dialect, Malformed, Message, Operation, Request};
 use crate::reply::{Given, Reply};
 use crate::stats::Counters;
+use crate::transport::Notices;
 use crate::transport::buffer::PageBuffer;
 use crate::watchdog::Bell;
 
@@ -29,7 +30,7 @@ mod opens;
 mod xattrs;
 
 /// Threads for calls that wait. Beyond it they queue.
-pub(crate) const POOL_MAX: usize = 256;
+const POOL_MAX: usize = 256;
 /// Requests up to this size are copied when they are posted; of larger ones the buffer goes along.
 const COPY_MAX: usize = 64 << 10;
 /// Attributes of a file that may be written past us are asked for again after this time.
@@ -54,6 +55,18 @@ pub(crate) struct Dispatcher {
     /// How long a call may take.
     pub(crate) deadline: Option<Duration>,
     pub(crate) bell: Bell,
+}
+
+/// What a dispatcher has to know of its mount.
+pub(crate) struct Setting {
+    /// Makes backing ids; `None` where no open gets a backing, for the reason beside it.
+    pub(crate) backing_device: Option<Arc<dyn BackingDevice>>,
+    pub(crate) why_no_backing: &'static str,
+    /// A name's timeout can be ended without more.
+    pub(crate) expire_only: bool,
+    pub(crate) dialect: Dialect,
+    /// How long a call may take.
+    pub(crate) deadline: Option<Duration>,
 }
 
 /// What a handler leaves behind.
@@ -81,6 +94,31 @@ impl Owned {
 }
 
 impl Dispatcher {
+    /// Serves `fs`, whose events go to the kernel as `notices`.
+    pub(crate) fn new(fs: Arc<dyn FileSystem>, notices: Arc<dyn Notices>, setting: Setting) -> Arc<Self> {
+        let nodes = Arc::new(Nodes::new(fs.root()));
+        let backings = Arc::new(Backings::new(setting.backing_device, setting.why_no_backing));
+        let notifier = Notifier::new(notices, setting.expire_only, nodes.clone(), backings.clone());
+        let notifier = Arc::new(notifier);
+        fs.subscribe(notifier.listener());
+        Arc::new(Dispatcher {
+            capabilities: fs.capabilities(),
+            fs,
+            nodes,
+            files: Handles::default(),
+            dirs: Handles::default(),
+            in_flight: Table::default(),
+            backings,
+            notifier,
+            counters: Counters::default(),
+            errors: ErrorLog::default(),
+            pool: Pool::new("fuse-pool", POOL_MAX),
+            dialect: setting.dialect,
+            deadline: setting.deadline,
+            bell: Bell::default(),
+        })
+    }
+
     /// Serves the request in the first `length` bytes of `buffer`, which came from `destination`. `false` if the thread
     /// was replaced meanwhile and has to end.
     pub(crate) fn serve(
@@ -237,7 +275,7 @@ impl Dispatcher {
         let code = request.header.opcode;
         // The kernel takes ENOSYS as a word about all files for ever: only the front end may say that.
         let errno = match error.errno() {
-            Errno::NOSYS if !is_unserved(&request.operation) => Errno::OPNOTSUPP,
+            Errno::NOSYS if !self.is_unserved(&request.operation) => Errno::OPNOTSUPP,
             // Marks a mount point whose daemon is gone (`clear_stale`).
             Errno::NOTCONN => Errno::IO,
             errno => errno,
@@ -248,6 +286,22 @@ impl Dispatcher {
         self.errors.report(code, request.header.nodeid, errno, error);
         let _ = in_flight.fail(errno);
         self.in_flight.end(in_flight);
+    }
+
+    /// Whether the kernel is to be told, once and for all, not to ask such a thing: nobody here serves it.
+    fn is_unserved(&self, operation: &Operation<'_>) -> bool {
+        use Operation as Op;
+        let can = &self.capabilities;
+        match operation {
+            Op::Unserved | Op::Unknown => true,
+            Op::Getxattr { .. } | Op::Setxattr { .. } | Op::Listxattr { .. } | Op::Removexattr { .. } => {
+                !can.xattrs && !can.acls
+            }
+            Op::Lseek(_) => !can.sparse,
+            Op::Fallocate(_) => !can.fallocate,
+            Op::Tmpfile { .. } => !can.tmpfile,
+            _ => false,
+        }
     }
 
     /// The node of an id.
@@ -285,6 +339,9 @@ impl Dispatcher {
         reply: &mut Reply,
     ) -> Result<Flow> {
         use Operation as Op;
+        if self.is_unserved(&request.operation) {
+            return Err(Errno::NOSYS.into());
+        }
         // Requests about the whole file system, and those that name an open instead of a node.
         match &request.operation {
             Op::Statfs => return self.statfs(call, reply),
@@ -304,7 +361,6 @@ impl Dispatcher {
             Op::Syncfs => return self.fs.sync(call).map(|()| Flow::Answer),
             Op::Destroy => return Ok(Flow::Answer),
             Op::Ioctl(_) => return Err(Errno::NOTTY.into()),
-            Op::Unserved | Op::Unknown => return Err(Errno::NOSYS.into()),
             _ => {}
         }
         let known = self.known(request.header.nodeid)?;
@@ -348,11 +404,6 @@ impl Dispatcher {
             _ => Err(Errno::NOSYS.into()),
         }
     }
-}
-
-/// Whether ENOSYS is meant: the front end itself does not serve the operation.
-fn is_unserved(operation: &Operation<'_>) -> bool {
-    matches!(operation, Operation::Unserved | Operation::Unknown)
 }
 
 /// Who asks.

@@ -332,6 +332,18 @@ impl Table {
         all
     }
 
+    /// How many wait without a thread.
+    #[cfg(test)]
+    pub(crate) fn parked(&self) -> usize {
+        self.all().iter().filter(|request| request.progress.lock().unpark.is_some()).count()
+    }
+
+    /// How many interrupts wait for their request.
+    #[cfg(test)]
+    pub(crate) fn early(&self) -> usize {
+        self.early.lock().len()
+    }
+
     /// How many are under way.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().len()).sum()

@@ -28,6 +28,8 @@ mod notify;
 mod options;
 mod protocol;
 mod reply;
+#[cfg(test)]
+mod scripted;
 mod session;
 mod stats;
 mod transport;

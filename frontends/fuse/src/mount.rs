@@ -102,7 +102,9 @@ pub(crate) fn mount(path: &Path, options: &Options) -> Result<(OwnedFd, PathBuf,
     let flags = mount_flags(options)?;
     let path = check(path)?;
     match by_system_call(&path, options, flags) {
-        Err(Error::Mount { source, .. }) if errno(&source) == Some(Errno::PERM) => {
+        Err(Error::Mount { source, .. } | Error::NoDevice { source })
+            if matches!(errno(&source), Some(Errno::PERM | Errno::ACCESS)) =>
+        {
             let descriptor = helper::mount(&path, options, flags)?;
             Ok((descriptor, path, By::Helper))
         }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use hither_rt::sync::Mutex;
 use hither_rt::thread::Pool;
@@ -95,8 +95,24 @@ impl Notifier {
     }
 }
 
-impl EventSink for Notifier {
+/// What a file system is given: it may outlive the mount, which its listeners must not keep alive.
+pub(crate) struct Listener(Weak<Notifier>);
+
+impl EventSink for Listener {
     fn notify(&self, event: &Event) {
+        if let Some(notifier) = self.0.upgrade() {
+            notifier.hear(event);
+        }
+    }
+}
+
+impl Notifier {
+    /// For `FileSystem::subscribe`.
+    pub(crate) fn listener(self: &Arc<Self>) -> Arc<Listener> {
+        Arc::new(Listener(Arc::downgrade(self)))
+    }
+
+    fn hear(&self, event: &Event) {
         self.changed();
         match event {
             Event::Name { parent, name } => {

@@ -7,15 +7,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use hither_rt::sync::Mutex;
-use hither_rt::thread::Pool;
 use hither_vfs::{Errno, FileSystem};
 
-use crate::backing::{BackingDevice, Backings};
-use crate::dispatch::{Dispatcher, POOL_MAX};
+use crate::backing::BackingDevice;
+use crate::dispatch::{Dispatcher, Setting};
 use crate::error::{Error, Result};
 use crate::mount::{self, By, Unmount};
-use crate::nodes::Nodes;
-use crate::notify::Notifier;
 use crate::options::{Options, Passthrough};
 use crate::protocol::abi::init_flags;
 use crate::protocol::decode::{Dialect, Message, Operation, decode};
@@ -75,27 +72,17 @@ fn start(fs: Arc<dyn FileSystem>, device: Device, remote: Remote, options: &Opti
     {
         tracing::debug!(%error, kib, "cannot set the kernel's readahead");
     }
-    let nodes = Arc::new(Nodes::new(fs.root()));
-    let backings = Arc::new(Backings::new(backing_device, no_passthrough.unwrap_or_default()));
-    let expire_only = agreement.has(init_flags::HAS_EXPIRE_ONLY);
-    let notifier = Arc::new(Notifier::new(device.clone(), expire_only, nodes.clone(), backings.clone()));
-    fs.subscribe(notifier.clone());
-    let dispatcher = Arc::new(Dispatcher {
+    let dispatcher = Dispatcher::new(
         fs,
-        capabilities,
-        nodes,
-        files: Default::default(),
-        dirs: Default::default(),
-        in_flight: Default::default(),
-        backings,
-        notifier,
-        counters: Default::default(),
-        errors: Default::default(),
-        pool: Pool::new("fuse-pool", POOL_MAX),
-        dialect: agreement.dialect(),
-        deadline: options.deadline,
-        bell: Default::default(),
-    });
+        device.clone(),
+        Setting {
+            backing_device,
+            why_no_backing: no_passthrough.unwrap_or_default(),
+            expire_only: agreement.has(init_flags::HAS_EXPIRE_ONLY),
+            dialect: agreement.dialect(),
+            deadline: options.deadline,
+        },
+    );
     let threads = |source| Error::Threads { source };
     let watchdog = watchdog::start(dispatcher.clone()).map_err(threads)?;
     let transport =

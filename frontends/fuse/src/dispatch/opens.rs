@@ -121,9 +121,6 @@ impl Dispatcher {
         args: &CreateIn,
         reply: &mut Reply,
     ) -> Result<Flow> {
-        if !self.capabilities.tmpfile {
-            return Err(Errno::OPNOTSUPP.into());
-        }
         let flags = flags(args.flags).difference(OFlags::TRUNC);
         let created = parent.node.tmpfile(call, flags, args.mode)?;
         self.give_created(created, flags, reply)

@@ -368,4 +368,4 @@ fn init<'a>(body: &mut Body<'a>) -> Option<Operation<'a>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
