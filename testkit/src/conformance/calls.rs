@@ -104,6 +104,7 @@ fn a_call_out_of_patience_says_why(s: &Subject) -> Outcome {
 
 const CROWD: usize = 6;
 const ROUNDS: usize = 40;
+const STALE_TRIES: usize = 10;
 
 /// How many of a crowd that does the same at once succeed, each time.
 fn winners(
@@ -165,11 +166,12 @@ fn one_of_many_renamers_wins(s: &Subject) -> Outcome {
     equal(s.client.list("")?.len(), ROUNDS)
 }
 
-/// One random change among few names in two directories. Any refusal that a race explains is fine.
+/// One random change among few names in two directories.
 fn jostle(client: &Client, random: &mut StdRng) -> Outcome {
     let mut path = || format!("{}/{}", ["a", "b"][random.random_range(0..2)], random.random_range(0..4));
     let (one, two) = (path(), path());
-    let result = match random.random_range(0..7) {
+    let kind = random.random_range(0..7);
+    let act = || match kind {
         0 => client.create(&one, OFlags::WRONLY, 0o600).map(drop),
         1 => client.unlink(&one),
         2 => client.link(&one, &two).map(drop),
@@ -178,12 +180,20 @@ fn jostle(client: &Client, random: &mut StdRng) -> Outcome {
         5 => client.rmdir(&one),
         _ => client.rename(&one, &two, RenameFlags::NOREPLACE),
     };
+    // Refusals that the others explain.
     let explained =
         [Errno::NOENT, Errno::EXIST, Errno::ISDIR, Errno::NOTDIR, Errno::PERM, Errno::NOTEMPTY, Errno::INVAL];
-    match result {
-        Err(error) if !explained.iter().any(|errno| error == *errno) => Err(error.into()),
-        _ => Ok(()),
+    for _ in 0..STALE_TRIES {
+        match act() {
+            // A node that others moved on: the kernel, too, looks up again then.
+            Err(error) if error == Errno::STALE => {}
+            Err(error) if !explained.iter().any(|errno| error == *errno) => {
+                return Err(Failure::new(format!("{kind} of {one} and {two}: {error}")));
+            }
+            _ => return Ok(()),
+        }
     }
+    Err(Failure::new(format!("{kind} of {one} and {two}: stale {STALE_TRIES} times")))
 }
 
 fn a_crowd_leaves_a_sound_directory(s: &Subject) -> Outcome {
