@@ -1,0 +1,203 @@
+//! `hither cache ...`: asks the daemon of the mount that each path lies on.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use hither_stack::units::Size;
+
+use super::rules;
+use crate::args::cache::{Command, EvictArgs, MountArgs, StateArgs};
+use crate::control::client::{self, Client, Located};
+use crate::control::protocol::{FileState, Operation, Outcome, Progress, State, WirePath};
+use crate::failure::{self, DONE, FAILED, usage};
+use crate::output;
+use crate::progress::Bar;
+
+/// Does what a `cache` command says.
+pub fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::State(args) => state(&args),
+        Command::Attach(args) => each(&args.paths, |client, path| {
+            client.request(Operation::Attach { path, wait: args.wait }, &mut |_| ()).map(drop)
+        }),
+        Command::Detach(args) => each(&args.paths, |client, path| {
+            client.request(Operation::Detach { path, keep: args.keep }, &mut |_| ()).map(drop)
+        }),
+        Command::Warm(args) => trees(&args.paths, "warm", |path| Operation::Warm { path }),
+        Command::Pin(args) => trees(&args.paths, "pin", |path| Operation::Pin { path, pinned: true }),
+        Command::Unpin(args) => trees(&args.paths, "unpin", |path| Operation::Pin { path, pinned: false }),
+        Command::Evict(args) => evict(&args),
+        Command::Verify(args) => verify(&args),
+        Command::Rules(command) => rules::run(command),
+    }
+}
+
+/// The only cache there is, or the one at a mount point.
+pub fn one_mount(mountpoint: Option<&Path>) -> anyhow::Result<Located> {
+    if let Some(mountpoint) = mountpoint {
+        return client::mount_at(mountpoint);
+    }
+    let is_cache = |located: &Located| located.entry.as_ref().is_some_and(|entry| entry.kind == "cache");
+    let mut caches: Vec<_> = client::mounts()?.into_iter().filter(is_cache).collect();
+    match (caches.pop(), caches.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => Err(usage("no cache is mounted (see `hither status`)")),
+        (Some(_), false) => {
+            Err(usage("several caches are mounted: name the mount point (see `hither status`)"))
+        }
+    }
+}
+
+/// A path given by the person, found on its mount; connections are kept, since many paths lie on one.
+#[derive(Default)]
+struct Clients(Vec<(String, Client)>);
+
+impl Clients {
+    /// Where `path` lies below its mount, and a connection to that mount's daemon.
+    fn of(&mut self, path: &Path) -> anyhow::Result<(&mut Client, WirePath, Located)> {
+        let (located, below) = client::locate(path)?;
+        let device = located.mount.device.clone();
+        let at = match self.0.iter().position(|(other, _)| *other == device) {
+            Some(at) => at,
+            None => {
+                self.0.push((device, located.connect()?));
+                self.0.len() - 1
+            }
+        };
+        match self.0.get_mut(at) {
+            Some((_, client)) => Ok((client, WirePath(below), located)),
+            None => bail!("no connection"),
+        }
+    }
+
+    /// After an error a connection may be anywhere in its conversation.
+    fn forget(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// Does something for each path, going on after a failure; the exit code is that of the gravest.
+fn each(
+    paths: &[PathBuf],
+    mut act: impl FnMut(&mut Client, WirePath) -> anyhow::Result<()>,
+) -> anyhow::Result<ExitCode> {
+    let mut clients = Clients::default();
+    let mut code = DONE;
+    for path in paths {
+        let done = clients.of(path).and_then(|(client, below, _)| act(client, below));
+        if let Err(error) = done {
+            clients.forget();
+            code = code.max(failure::code_of(&error));
+            output::complain(&format!("{error:#}"));
+        }
+    }
+    Ok(ExitCode::from(code))
+}
+
+fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
+    let mut states = Vec::new();
+    let mut named = args.paths.iter();
+    let code = each(&args.paths, |client, path| {
+        let Outcome::File(state) = client.request(Operation::State { path }, &mut |_| ())? else {
+            bail!("the daemon answers another question");
+        };
+        states.push(state);
+        Ok(())
+    })?;
+    if args.json {
+        output::json(&states)?;
+    } else {
+        // In the words of the person where there is one answer for each path, else as the mount has them.
+        let whole = states.len() == args.paths.len();
+        for state in &states {
+            let name = named.next().filter(|_| whole).unwrap_or(&state.path.0);
+            output::line(describe(name, state))?;
+        }
+    }
+    Ok(code)
+}
+
+fn describe(name: &Path, state: &FileState) -> String {
+    let name = name.display();
+    let mut line = match state.state {
+        State::Cached => format!("{name}: cached, {}", Size(state.size)),
+        State::Filling => format!("{name}: filling, {} of {}", Size(state.present), Size(state.size)),
+        State::None => format!("{name}: none, {}", Size(state.size)),
+        State::NotAFile => format!("{name}: not a file"),
+    };
+    if state.pinned {
+        line.push_str(", pinned");
+    }
+    if state.open_count > 0 {
+        line.push_str(&format!(", open {}", state.open_count));
+    }
+    if let Some(reason) = &state.reason {
+        line.push_str(&format!(" ({reason})"));
+    }
+    line
+}
+
+/// Work on trees, with a bar; failures are listed.
+fn trees(
+    paths: &[PathBuf],
+    what: &str,
+    operation: impl Fn(WirePath) -> Operation,
+) -> anyhow::Result<ExitCode> {
+    let mut failed = false;
+    let code = each(paths, |client, path| {
+        let bar = Bar::new(what);
+        let outcome = client.request(operation(path), &mut |now| bar.show(now));
+        let outcome = outcome.inspect_err(|_| bar.show(&Progress::default()))?;
+        let Outcome::Files(done) = outcome else { bail!("the daemon answers another question") };
+        bar.end(&format!(
+            "{what}: {} files, {}; {} skipped, {} failed",
+            done.files_done,
+            Size(done.bytes_done),
+            done.skipped,
+            done.failed
+        ));
+        failed |= done.failed > 0;
+        for (path, why) in &done.failures {
+            output::complain(&format!("{}: {why}", path.0.display()));
+        }
+        let unnamed = done.failed.saturating_sub(done.failures.len() as u64);
+        if unnamed > 0 {
+            output::complain(&format!("and {unnamed} more"));
+        }
+        Ok(())
+    })?;
+    Ok(if failed && code == ExitCode::SUCCESS { ExitCode::from(FAILED) } else { code })
+}
+
+fn evict(args: &EvictArgs) -> anyhow::Result<ExitCode> {
+    let mut client = one_mount(args.mount.mountpoint.as_deref())?.connect()?;
+    let to_bytes = args.to.map(|Size(bytes)| bytes);
+    match client.request(Operation::Evict { to_bytes }, &mut |_| ())? {
+        Outcome::Evicted { files, bytes } => {
+            output::line(format!("evicted {files} copies, {}", Size(bytes)))?
+        }
+        _ => bail!("the daemon answers another question"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn verify(args: &MountArgs) -> anyhow::Result<ExitCode> {
+    let mut client = one_mount(args.mountpoint.as_deref())?.connect()?;
+    let bar = Bar::new("verify");
+    let Outcome::Verified(verified) = client.request(Operation::Verify, &mut |now| bar.show(now))? else {
+        bail!("the daemon answers another question");
+    };
+    for path in &verified.damaged {
+        output::line(format!("damaged: {}", path.0.display()))?;
+    }
+    let damaged = verified.damaged.len();
+    let said = format!(
+        "{} copies, {}: {damaged} damaged, {} fetched again",
+        verified.copies,
+        Size(verified.bytes),
+        verified.refetched
+    );
+    bar.end(&said);
+    Ok(if damaged > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,61 @@
+//! `hither umount`: asks the daemon to unmount, and waits for its end.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::args::umount::Args;
+use crate::control::client::{self, Located};
+use crate::control::protocol::Operation;
+use crate::control::registry;
+use crate::mountinfo;
+
+/// Unmounts.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let located = client::mount_at(&args.mountpoint)?;
+    match &located.entry {
+        Some(_) => unmount(&located, args.lazy)?,
+        None => clear(&located)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unmount(located: &Located, lazy: bool) -> anyhow::Result<()> {
+    let mut client = located.connect()?;
+    let pid = i32::try_from(client.pid()?).ok().and_then(Pid::from_raw);
+    // Opened before the mount goes, so that it cannot be another process's.
+    let process = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())).transpose();
+    let process = process.context("cannot watch the daemon")?;
+    match client.request(Operation::Unmount { lazy }, &mut |_| ()) {
+        Ok(_) => {}
+        // It may have ended before its answer was out.
+        Err(_) if !is_mounted(located) => {}
+        Err(error) if lazy => return Err(error),
+        Err(error) => return Err(error.context("not unmounted")),
+    }
+    if lazy {
+        return Ok(());
+    }
+    let Some(process) = process else { return Ok(()) };
+    let mut fds = [PollFd::new(&process, PollFlags::IN)];
+    rustix::io::retry_on_intr(|| poll(&mut fds, None)).context("cannot wait for the daemon")?;
+    Ok(())
+}
+
+fn is_mounted(located: &Located) -> bool {
+    let Ok(mounts) = mountinfo::read() else { return true };
+    mountinfo::at(&mounts, &located.mount.mountpoint)
+        .is_some_and(|mount| mount.device == located.mount.device)
+}
+
+/// Clears what a killed daemon left.
+fn clear(located: &Located) -> anyhow::Result<()> {
+    if !hither_fuse::clear_stale(&located.mount.mountpoint)? {
+        bail!("{}", located.silent());
+    }
+    let dead = registry::list().into_iter().filter(|entry| entry.device == located.mount.device);
+    dead.for_each(|entry| registry::forget(&entry));
+    Ok(())
+}

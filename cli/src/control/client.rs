@@ -1,0 +1,200 @@
+//! The commands' end of the control socket, and the way from a path to the mount that it lies on.
+
+use std::fs;
+use std::io::{self, BufReader, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rustix::io::Errno;
+
+use super::protocol::{Body, MAX_REPLY, Operation, Outcome, Progress, Reply, Request, VERSION};
+use super::registry::{self, Entry};
+use super::server::read_line;
+use crate::failure::usage;
+use crate::mountinfo::{self, Mount};
+
+/// How long a question that needs no work may take.
+const QUICK: Duration = Duration::from_secs(20);
+
+/// A connection to the daemon of a mount.
+pub struct Client {
+    connection: BufReader<UnixStream>,
+    mountpoint: PathBuf,
+}
+
+/// A mount of ours, with its daemon as the registry knows it.
+#[derive(Debug)]
+pub struct Located {
+    /// As the kernel knows it.
+    pub mount: Mount,
+    /// As its daemon says, unless there is none.
+    pub entry: Option<Entry>,
+}
+
+impl Client {
+    /// Connects to the daemon of a mount.
+    pub fn connect(entry: &Entry) -> anyhow::Result<Self> {
+        let mountpoint = entry.mountpoint.0.clone();
+        let connection = UnixStream::connect(&entry.socket.0).with_context(|| {
+            format!("cannot reach the daemon of {} (process {})", mountpoint.display(), entry.pid)
+        })?;
+        Ok(Client { connection: BufReader::new(connection), mountpoint })
+    }
+
+    /// The process at the other end, as the kernel knows it.
+    pub fn pid(&self) -> anyhow::Result<u32> {
+        Ok(hither_sys::peer::credentials(self.connection.get_ref().as_fd())?.pid)
+    }
+
+    /// Asks, and waits for the outcome; progress is told on the way.
+    pub fn request(
+        &mut self,
+        operation: Operation,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> anyhow::Result<Outcome> {
+        let quick = matches!(operation, Operation::Status | Operation::Rules);
+        self.connection.get_ref().set_read_timeout(quick.then_some(QUICK))?;
+        let mut line = serde_json::to_vec(&Request { version: VERSION, operation })?;
+        line.push(b'\n');
+        let lost = || format!("lost the daemon of {}", self.mountpoint.display());
+        // A daemon that refuses the connection answers without reading.
+        let sent = self.connection.get_ref().write_all(&line);
+        loop {
+            let Some(line) = read_line(&mut self.connection, MAX_REPLY).with_context(lost)? else {
+                sent.with_context(lost)?;
+                bail!("{}: it hung up", lost());
+            };
+            let reply: Reply = serde_json::from_slice(&line).with_context(|| {
+                format!("the daemon of {} answers in another version of hither", self.mountpoint.display())
+            })?;
+            match reply.body {
+                Body::Progress(now) => progress(&now),
+                Body::Done(outcome) => return Ok(outcome),
+                Body::Error(problem) if problem.usage => return Err(usage(problem.message)),
+                Body::Error(problem) => bail!(problem.message),
+            }
+        }
+    }
+}
+
+/// All mounts of ours that the kernel knows, each with its daemon if there is one.
+pub fn mounts() -> anyhow::Result<Vec<Located>> {
+    let entries = registry::list();
+    let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
+    let ours = mounts.into_iter().filter(Mount::is_ours);
+    Ok(ours.map(|mount| Located { entry: daemon_of(&entries, &mount), mount }).collect())
+}
+
+/// An entry is believed only about mounts of its own owner.
+fn daemon_of(entries: &[Entry], mount: &Mount) -> Option<Entry> {
+    let believed = |entry: &&Entry| entry.device == mount.device && Some(entry.owner) == mount.owner;
+    entries.iter().filter(believed).find(|entry| UnixStream::connect(&entry.socket.0).is_ok()).cloned()
+}
+
+/// The mount at a mount point.
+pub fn mount_at(mountpoint: &Path) -> anyhow::Result<Located> {
+    let real = real_path(mountpoint)?;
+    let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
+    match mountinfo::at(&mounts, &real).filter(|mount| mount.is_ours()) {
+        Some(mount) => Ok(Located { entry: daemon_of(&registry::list(), mount), mount: mount.clone() }),
+        None => Err(usage(format!(
+            "{} is not a mount point of hither (see `hither status`)",
+            mountpoint.display()
+        ))),
+    }
+}
+
+/// The mount that `path` lies on, and the path below its root.
+///
+/// The file itself is never opened, so that asking what the cache has of it does not bring it there.
+pub fn locate(path: &Path) -> anyhow::Result<(Located, PathBuf)> {
+    let real = real_path(path)?;
+    let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
+    let Some(mount) = mountinfo::of_path(&mounts, &real).filter(|mount| mount.is_ours()) else {
+        return Err(usage(format!(
+            "{} does not lie on a mount of hither (see `hither status`)",
+            path.display()
+        )));
+    };
+    let below = real.strip_prefix(&mount.mountpoint).unwrap_or(&real);
+    let root = mount.root.strip_prefix("/").unwrap_or(&mount.root);
+    Ok((Located { entry: daemon_of(&registry::list(), mount), mount: mount.clone() }, root.join(below)))
+}
+
+impl Located {
+    /// Connects to the mount's daemon.
+    pub fn connect(&self) -> anyhow::Result<Client> {
+        match &self.entry {
+            Some(entry) => Client::connect(entry),
+            None => bail!("{}", self.silent()),
+        }
+    }
+
+    /// What to say of a mount whose daemon cannot be found.
+    pub fn silent(&self) -> String {
+        let mountpoint = self.mount.mountpoint.display();
+        format!(
+            "the daemon of {mountpoint} does not answer: it hangs, is gone or is not yours to ask (if it is gone, \
+             `hither umount {mountpoint}` clears the mount; if it hangs, `umount -l {mountpoint}` takes it away)"
+        )
+    }
+}
+
+/// `path` without symbolic links. The last component is only looked at; and where that fails because the daemon behind
+/// it is gone, its name is taken as it is.
+fn real_path(path: &Path) -> anyhow::Result<PathBuf> {
+    let named = path.file_name().filter(|_| !ends_with_slash_or_dot(path));
+    let Some(name) = named else { return canonical(path) };
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return canonical(path),
+    };
+    let real = canonical(parent)?.join(name);
+    match fs::symlink_metadata(&real) {
+        Ok(found) if found.is_symlink() => canonical(&real),
+        Ok(_) => Ok(real),
+        Err(error) if is_dead(&error) => Ok(real),
+        Err(error) => Err(unreachable_path(path, &error)),
+    }
+}
+
+fn ends_with_slash_or_dot(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = path.as_os_str().as_bytes();
+    bytes.ends_with(b"/")
+        || bytes.ends_with(b"/.")
+        || bytes.ends_with(b"/..")
+        || bytes == b"."
+        || bytes == b".."
+}
+
+fn canonical(path: &Path) -> anyhow::Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Ok(real) => Ok(real),
+        // The root of a dead mount: all but its last component can still be resolved.
+        Err(error) if is_dead(&error) && path.file_name().is_some() => {
+            let absolute = std::path::absolute(path)?;
+            let (parent, name) = (absolute.parent(), absolute.file_name());
+            let (Some(parent), Some(name)) = (parent, name) else {
+                return Err(unreachable_path(path, &error));
+            };
+            fs::canonicalize(parent).map(|real| real.join(name)).map_err(|_| unreachable_path(path, &error))
+        }
+        Err(error) => Err(unreachable_path(path, &error)),
+    }
+}
+
+/// Whether the daemon of a FUSE mount is gone.
+fn is_dead(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error())
+}
+
+fn unreachable_path(path: &Path, error: &io::Error) -> anyhow::Error {
+    let hint =
+        if is_dead(error) { ": the mount's daemon is gone; clear it with `hither umount MNT`" } else { "" };
+    usage(format!("{}: {error}{hint}", path.display()))
+}

@@ -1,0 +1,270 @@
+//! Builds the tree of file systems that a configuration describes: directories checked, stores locked, layers stacked.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hither_cache::Cache;
+use hither_dir::{Dir, Identity};
+use hither_vfs::FileSystem;
+
+use crate::config::{CacheConfig, CacheSettings, FsConfig, MountConfig};
+use crate::instance;
+use crate::lock::{Refused, StoreLock};
+use crate::paths::{self, Role};
+
+/// Why a configuration cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// A directory is not there, cannot be reached or is none.
+    #[error("the {role} {} cannot be used: {source}", path.display())]
+    Unusable {
+        /// What it is for.
+        role: &'static str,
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Two directories are one, or one lies in the other.
+    #[error(
+        "the {inner_role} {} is or lies in the {outer_role} {}: they must be apart",
+        inner.display(),
+        outer.display()
+    )]
+    Overlap {
+        /// What the inner one is for.
+        inner_role: &'static str,
+        /// Its real path.
+        inner: PathBuf,
+        /// What the outer one is for.
+        outer_role: &'static str,
+        /// Its real path.
+        outer: PathBuf,
+    },
+    /// The store directory holds something else.
+    #[error(
+        "{} holds other files ({}) and is not a store: name an empty or a new directory",
+        store.display(),
+        found.display()
+    )]
+    NotAStore {
+        /// The directory.
+        store: PathBuf,
+        /// The name of something in it.
+        found: PathBuf,
+    },
+    /// Settings that contradict each other.
+    #[error("{0}")]
+    Settings(String),
+    /// Another mount uses the store.
+    #[error(
+        "the store {} is in use by process {pid}, mounted at {mountpoint}: unmount that first, or name another store",
+        store.display()
+    )]
+    StoreInUse {
+        /// The store.
+        store: PathBuf,
+        /// The owner, as the store's lock says.
+        pid: String,
+        /// Its mount point.
+        mountpoint: String,
+    },
+    /// A store's lock could not be taken or written.
+    #[error("cannot lock the store {}: {source}", store.display())]
+    Lock {
+        /// The store.
+        store: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A directory could not be opened as a file system.
+    #[error("cannot open the {role} {}: {source}", path.display())]
+    Dir {
+        /// What it is for.
+        role: &'static str,
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: hither_vfs::Error,
+    },
+    /// The cache could not use its store.
+    #[error("cannot open the store {}: {source}", store.display())]
+    Cache {
+        /// The store.
+        store: PathBuf,
+        /// Why not.
+        source: hither_vfs::Error,
+    },
+}
+
+impl BuildError {
+    /// Whether what was asked for is wrong, as opposed to what was found.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            BuildError::Unusable { .. }
+                | BuildError::Overlap { .. }
+                | BuildError::NotAStore { .. }
+                | BuildError::Settings(_)
+        )
+    }
+}
+
+/// A tree of file systems, ready to be mounted. Dropping it gives its stores up; [`Built::shutdown`] comes first.
+pub struct Built {
+    /// The outermost file system.
+    pub fs: Arc<dyn FileSystem>,
+    /// Where it is to be mounted: the real path.
+    pub mountpoint: PathBuf,
+    /// Every cache in it, the outermost first.
+    pub caches: Vec<BuiltCache>,
+}
+
+/// A cache of the tree, with what it was made of.
+pub struct BuiltCache {
+    /// The cache.
+    pub cache: Arc<Cache>,
+    /// What it caches, for people.
+    pub origin: String,
+    /// The real path of its store.
+    pub store: PathBuf,
+    /// Its settings.
+    pub settings: CacheSettings,
+    _lock: StoreLock,
+}
+
+impl BuiltCache {
+    /// Bytes to which eviction goes when nobody says a number: the low-water mark, where there is a capacity.
+    pub fn low_water_bytes(&self) -> Option<u64> {
+        self.settings.capacity.map(|capacity| (capacity.0 as f64 * self.settings.low_water.0) as u64)
+    }
+}
+
+impl Built {
+    /// Makes what the caches hold durable; to be called once nothing uses the tree any more.
+    pub fn shutdown(&self) {
+        for built in &self.caches {
+            built.cache.shutdown();
+        }
+    }
+}
+
+/// Builds the tree of `config`. Nothing is mounted yet; the mount point must be free of a stale mount.
+///
+/// # Errors
+///
+/// See [`BuildError`].
+pub fn build(config: &MountConfig) -> Result<Built, BuildError> {
+    let mountpoint = paths::existing(Role::Mountpoint, &config.mountpoint)?;
+    let mut directories = vec![(Role::Mountpoint, mountpoint.clone())];
+    check(&config.fs, &mut directories)?;
+    paths::refuse_overlap(&directories)?;
+    let mut caches = Vec::new();
+    let (fs, _) = open(&config.fs, &mountpoint, &mut caches)?;
+    // Inner ones were built first.
+    caches.reverse();
+    Ok(Built { fs, mountpoint, caches })
+}
+
+/// Checks the settings of a tree and collects its directories, before anything of it is opened or locked.
+fn check(fs: &FsConfig, directories: &mut Vec<(Role, PathBuf)>) -> Result<(), BuildError> {
+    match fs {
+        FsConfig::Dir(dir) => directories.push((Role::Origin, paths::existing(Role::Origin, &dir.source)?)),
+        FsConfig::Cache(cache) => {
+            cache.settings.check().map_err(BuildError::Settings)?;
+            check(&cache.origin, directories)?;
+            directories.push((Role::Store, paths::place_of_store(&cache.settings.store)?));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a directory that is neither empty nor a store: what if somebody named the disk itself?
+fn refuse_foreign(store: &Path) -> Result<(), BuildError> {
+    let unusable = |source| BuildError::Unusable { role: Role::Store.name(), path: store.to_owned(), source };
+    let names = fs::read_dir(store).map_err(unusable)?.map(|entry| Ok(entry?.file_name()));
+    let names: Vec<_> = names.collect::<io::Result<_>>().map_err(unusable)?;
+    if names.iter().any(|name| name == "lock") {
+        return Ok(());
+    }
+    match names.into_iter().find(|name| name != "lost+found") {
+        Some(found) => Err(BuildError::NotAStore { store: store.to_owned(), found: found.into() }),
+        None => Ok(()),
+    }
+}
+
+/// Opens a file system; also gives it a name.
+fn open(
+    fs: &FsConfig,
+    mountpoint: &Path,
+    caches: &mut Vec<BuiltCache>,
+) -> Result<(Arc<dyn FileSystem>, String), BuildError> {
+    match fs {
+        FsConfig::Dir(dir) => {
+            let path = paths::existing(Role::Origin, &dir.source)?;
+            let name = path.display().to_string();
+            Ok((open_dir(Role::Origin, &path, caller_options())?, name))
+        }
+        FsConfig::Cache(cache) => {
+            let built = open_cache(cache, mountpoint, caches)?;
+            let opened = (built.cache.clone() as Arc<dyn FileSystem>, format!("cache of {}", built.origin));
+            caches.push(built);
+            Ok(opened)
+        }
+    }
+}
+
+fn open_cache(
+    config: &CacheConfig,
+    mountpoint: &Path,
+    caches: &mut Vec<BuiltCache>,
+) -> Result<BuiltCache, BuildError> {
+    let store = paths::place_of_store(&config.settings.store)?;
+    paths::make_store(&store)?;
+    refuse_foreign(&store)?;
+    let lock = StoreLock::take(&store, mountpoint).map_err(|refused| match refused {
+        Refused::Held(owner) => {
+            BuildError::StoreInUse { store: store.clone(), pid: owner.pid, mountpoint: owner.mountpoint }
+        }
+        Refused::Failed(source) => BuildError::Lock { store: store.clone(), source },
+    })?;
+    let failed = |source| BuildError::Cache { store: store.clone(), source };
+    let instance = File::open(&store).and_then(instance::of).map_err(|error| failed(error.into()))?;
+    let (origin_fs, origin) = open(&config.origin, mountpoint, caches)?;
+    let store_fs = open_dir(Role::Store, &store, store_options())?;
+    let options = config.settings.to_options(origin.clone(), instance);
+    let cache = Cache::open(origin_fs, store_fs, options).map_err(failed)?;
+    Ok(BuiltCache { cache, origin, store, settings: config.settings.clone(), _lock: lock })
+}
+
+fn open_dir(
+    role: Role,
+    path: &Path,
+    options: hither_dir::Options,
+) -> Result<Arc<dyn FileSystem>, BuildError> {
+    let opened = Dir::open(path, options);
+    let dir =
+        opened.map_err(|source| BuildError::Dir { role: role.name(), path: path.to_owned(), source })?;
+    Ok(dir)
+}
+
+/// What people reach through us: everything as themselves, and not to be waited for on a thread that others need.
+fn caller_options() -> hither_dir::Options {
+    hither_dir::Options { identity: Identity::Caller, may_block: true, ..hither_dir::Options::default() }
+}
+
+/// What only the daemon changes.
+fn store_options() -> hither_dir::Options {
+    let ever = Duration::from_secs(3600);
+    hither_dir::Options {
+        identity: Identity::Daemon,
+        timeouts: hither_vfs::Timeouts { entry: ever, attr: ever },
+        ..hither_dir::Options::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

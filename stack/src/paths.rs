@@ -1,0 +1,132 @@
+//! The directories of a mount: that they are there, and that none lies in another.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::build::BuildError;
+
+/// Copies may hold what only some may read at the origin, so the store is nobody's but the daemon's.
+const STORE_MODE: u32 = 0o700;
+
+/// What a directory is for, as messages call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Mountpoint,
+    Origin,
+    Store,
+}
+
+impl Role {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Role::Mountpoint => "mount point",
+            Role::Origin => "origin",
+            Role::Store => "store",
+        }
+    }
+}
+
+/// The real path of a directory that must be there.
+pub(crate) fn existing(role: Role, path: &Path) -> Result<PathBuf, BuildError> {
+    let unusable = |source| BuildError::Unusable { role: role.name(), path: path.to_owned(), source };
+    let real = fs::canonicalize(path).map_err(unusable)?;
+    if !fs::metadata(&real).map_err(unusable)?.is_dir() {
+        return Err(unusable(io::Error::from(io::ErrorKind::NotADirectory)));
+    }
+    Ok(real)
+}
+
+/// Where a store is or would be: its real path. Its parent must be there.
+pub(crate) fn place_of_store(path: &Path) -> Result<PathBuf, BuildError> {
+    match (fs::symlink_metadata(path), path.parent(), path.file_name()) {
+        (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(existing(Role::Store, parent)?.join(name))
+        }
+        _ => existing(Role::Store, path),
+    }
+}
+
+/// Makes a store unless it is there. (Not its parent: that is likely where a disk should have been mounted.)
+pub(crate) fn make_store(path: &Path) -> Result<(), BuildError> {
+    match DirBuilder::new().mode(STORE_MODE).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(BuildError::Unusable { role: Role::Store.name(), path: path.to_owned(), source: error })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses directories that lie in one another (or are one): a mount that would be its own origin hangs, a store
+/// inside the origin would cache itself.
+pub(crate) fn refuse_overlap(directories: &[(Role, PathBuf)]) -> Result<(), BuildError> {
+    for (at, (role, path)) in directories.iter().enumerate() {
+        for (other_role, other) in directories.iter().skip(at + 1) {
+            let (inner, outer) = match (path.starts_with(other), other.starts_with(path)) {
+                (true, _) => ((role, path), (other_role, other)),
+                (false, true) => ((other_role, other), (role, path)),
+                (false, false) => continue,
+            };
+            // Two stores or two origins inside one stack are not told apart by the flags; their paths do it.
+            return Err(BuildError::Overlap {
+                inner_role: inner.0.name(),
+                inner: inner.1.clone(),
+                outer_role: outer.0.name(),
+                outer: outer.1.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn overlap(mountpoint: &str, origin: &str, store: &str) -> Option<String> {
+        let directories = [
+            (Role::Mountpoint, mountpoint.into()),
+            (Role::Origin, origin.into()),
+            (Role::Store, store.into()),
+        ];
+        refuse_overlap(&directories).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn directories_that_lie_in_one_another_are_refused() {
+        assert_eq!(overlap("/mnt", "/lustre", "/nvme"), None);
+        assert_eq!(overlap("/mnt", "/mnt2", "/mnt3"), None, "a common beginning is no containment");
+        for (mountpoint, origin, store, inner, outer) in [
+            ("/mnt", "/lustre", "/lustre/store", "store /lustre/store", "origin /lustre"),
+            ("/mnt", "/nvme/data", "/nvme", "origin /nvme/data", "store /nvme"),
+            ("/mnt", "/lustre", "/mnt/store", "store /mnt/store", "mount point /mnt"),
+            ("/nvme/mnt", "/lustre", "/nvme", "mount point /nvme/mnt", "store /nvme"),
+            ("/lustre/mnt", "/lustre", "/nvme", "mount point /lustre/mnt", "origin /lustre"),
+            ("/lustre", "/lustre", "/nvme", "mount point /lustre", "origin /lustre"),
+        ] {
+            let message = overlap(mountpoint, origin, store).unwrap();
+            assert!(message.contains(inner) && message.contains(outer), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_store_is_made_private_but_its_parent_is_not_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(dir.path()).unwrap();
+        let place = place_of_store(&dir.path().join("store")).unwrap();
+        assert_eq!(place, real.join("store"));
+        assert!(!place.exists());
+        make_store(&place).unwrap();
+        assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, STORE_MODE);
+        make_store(&place).unwrap();
+        assert_eq!(place_of_store(&place).unwrap(), place);
+        assert!(place_of_store(&real.join("no/store")).is_err());
+        fs::write(real.join("file"), "").unwrap();
+        assert!(place_of_store(&real.join("file")).is_err());
+        std::os::unix::fs::symlink(real.join("gone"), real.join("link")).unwrap();
+        assert!(place_of_store(&real.join("link")).is_err(), "nothing is made where a link happens to lead");
+    }
+}
