@@ -73,6 +73,14 @@ pub trait Handle: Send + Sync + Any {
     /// Whether pages that the kernel kept from earlier opens of this node and epoch are still right.
     fn keep_cache(&self) -> bool;
 
+    /// Whether some process of this machine other than through this open can write to the file, by a descriptor or a
+    /// writable mapping; `None` where the file system cannot tell. What such a writer does may show in no timestamp
+    /// before it is done (and a mapping's later stores in none at all).
+    fn has_writer(&self, call: &Call) -> Result<Option<bool>> {
+        let _ = call;
+        Ok(None)
+    }
+
     /// For the owner of a handle to find its own type again.
     fn as_any(&self) -> &dyn Any;
 }

@@ -157,6 +157,8 @@ pub fn open_current(
 ) -> Result<(Entry, Arc<dyn Handle>)> {
     const TRIES: usize = 16;
     let mut stale = Errno::STALE.into();
+    // The node is held over the next lookup, so that it remembers what it refused, as the kernel holds it.
+    let mut refused = None;
     for _ in 0..TRIES {
         let entry = parent.lookup(call, name)?;
         match entry.node.open(call, flags, entry.epoch) {
@@ -164,6 +166,7 @@ pub fn open_current(
             Err(error) if error == Errno::STALE => stale = error,
             Err(error) => return Err(error),
         }
+        refused.replace(entry);
     }
     Err(stale)
 }

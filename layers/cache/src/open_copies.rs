@@ -1,0 +1,75 @@
+//! Copies that are open for reading, one open for each copy however often its file is opened; a bounded number of them
+//! stays open for the next time.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+
+use hither_rt::sync::Mutex;
+use hither_vfs::{Handle, Result};
+
+use crate::record::{Key, Serial};
+use crate::store::Store;
+use crate::version::Version;
+
+/// Copies kept open while no file is.
+const KEPT: usize = 1024;
+/// Entries of dead copies are swept when there are this many more than were alive at the last sweep.
+const SWEEP_SLACK: usize = 4096;
+
+/// A copy that is open. All opens of a file in one epoch hold the same one, and so give the same backing.
+pub(crate) struct OpenCopy {
+    /// Which copy.
+    pub(crate) serial: Serial,
+    /// Its data.
+    pub(crate) data: Arc<dyn Handle>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct OpenCopies(Mutex<Tables>);
+
+#[derive(Default)]
+struct Tables {
+    open: HashMap<Serial, Weak<OpenCopy>>,
+    kept: VecDeque<Arc<OpenCopy>>,
+    sweep_at: usize,
+}
+
+impl OpenCopies {
+    /// The open copy of that serial, opened now if it is not.
+    pub(crate) fn open(
+        &self,
+        store: &Store,
+        key: Key,
+        serial: Serial,
+        version: &Version,
+    ) -> Result<Arc<OpenCopy>> {
+        if let Some(open) = self.0.lock().open.get(&serial).and_then(Weak::upgrade) {
+            return Ok(open);
+        }
+        // Two may open at once; the first to come back is the one that both use.
+        let data = store.open_data(key, serial, version.size)?;
+        let mut tables = self.0.lock();
+        if let Some(open) = tables.open.get(&serial).and_then(Weak::upgrade) {
+            return Ok(open);
+        }
+        if tables.open.len() >= tables.sweep_at {
+            tables.open.retain(|_, open| open.strong_count() > 0);
+            tables.sweep_at = tables.open.len() + SWEEP_SLACK;
+        }
+        let open = Arc::new(OpenCopy { serial, data });
+        tables.open.insert(serial, Arc::downgrade(&open));
+        tables.kept.push_back(open.clone());
+        let unkept = if tables.kept.len() > KEPT { tables.kept.pop_front() } else { None };
+        drop(tables);
+        drop(unkept);
+        Ok(open)
+    }
+
+    /// Does not keep that copy open any longer; opens that hold it go on.
+    pub(crate) fn forget(&self, serial: Serial) {
+        let mut tables = self.0.lock();
+        tables.open.remove(&serial);
+        tables.kept.retain(|open| open.serial != serial);
+    }
+}

@@ -1,0 +1,9 @@
+//! The cache over file systems in memory: what it promises, and what it does when origin or store fail.
+
+mod durability;
+mod faults;
+mod fill;
+mod kit;
+mod room;
+mod rules;
+mod validity;

@@ -1,0 +1,199 @@
+//! Which version a program gets, whoever changes the file.
+
+use std::time::Duration;
+
+use hither_cache::{FileState, Options};
+use hither_vfs::{Errno, OFlags, RenameFlags, SetAttr, WriteAt};
+
+use crate::kit::{CHUNK, Kit, options, pattern};
+
+#[test]
+fn a_change_at_the_origin_is_seen_at_the_next_open() {
+    let kit = Kit::new(options());
+    let (old, new) = (pattern(CHUNK, 1), pattern(CHUNK, 2));
+    kit.elsewhere.write("f", &old).unwrap();
+    kit.cached("f");
+    let reader = kit.program.open("f", OFlags::RDONLY).unwrap();
+    kit.elsewhere.write("f", &new).unwrap();
+    assert!(kit.program.read("f").unwrap() == new);
+    let mut buf = vec![0; CHUNK];
+    reader.read(kit.program.call(), &mut buf, 0).unwrap();
+    assert!(buf == old, "an open reader keeps its version");
+    assert_eq!(kit.cache.stats().invalidated, 1);
+}
+
+#[test]
+fn within_the_window_the_origin_is_not_asked() {
+    let kit = Kit::new(Options { revalidate: Duration::from_secs(3600), ..options() });
+    kit.elsewhere.write("f", b"old").unwrap();
+    kit.cached("f");
+    kit.elsewhere.write("f", b"new").unwrap();
+    let calls = kit.origin.count_all();
+    assert_eq!(kit.program.read("f").unwrap(), b"old");
+    assert_eq!(kit.origin.count_all(), calls);
+}
+
+#[test]
+fn a_version_that_is_not_settled_is_not_copied() {
+    let kit = Kit::new(Options { settle: Duration::from_secs(3600), ..options() });
+    kit.elsewhere.write("f", b"fresh").unwrap();
+    assert_eq!(kit.program.read("f").unwrap(), b"fresh");
+    assert_eq!(kit.state("f"), FileState::None);
+    assert_eq!(kit.cache.stats().bypassed_unsettled, 1);
+}
+
+#[test]
+fn a_change_during_the_fill_ends_it() {
+    let kit = Kit::new(options());
+    let (old, new) = (pattern(4 * CHUNK, 1), pattern(4 * CHUNK, 2));
+    kit.elsewhere.write("f", &old).unwrap();
+    let handle = kit.program.open("f", OFlags::RDONLY).unwrap();
+    let mut buf = vec![0; 100];
+    handle.read(kit.program.call(), &mut buf, 0).unwrap();
+    kit.elsewhere.write("f", &new).unwrap();
+    kit.until(|| kit.state("f") != FileState::Filling);
+    assert!(kit.program.read("f").unwrap() == new, "no mixture is ever a copy");
+    kit.settle_copy("f");
+    assert!(kit.program.read("f").unwrap() == new);
+}
+
+#[test]
+fn writes_here_end_the_copy_at_once() {
+    let kit = Kit::new(Options { revalidate: Duration::from_secs(3600), ..options() });
+    let bytes = pattern(CHUNK + 10, 1);
+    for change in 0..4 {
+        let name = format!("f{change}");
+        kit.elsewhere.write(&name, &bytes).unwrap();
+        kit.cached(&name);
+        let call = kit.program.call().clone();
+        let mut expected = bytes.clone();
+        match change {
+            0 => {
+                let writer = kit.program.open(&name, OFlags::WRONLY).unwrap();
+                assert_eq!(kit.state(&name), FileState::None, "an open for writing ends the backing");
+                writer.write(&call, b"new", WriteAt::Offset(5)).unwrap();
+                expected[5..8].copy_from_slice(b"new");
+            }
+            1 => {
+                let set = SetAttr { size: Some(7), ..SetAttr::default() };
+                kit.program.node(&name).unwrap().setattr(&call, &set, None).unwrap();
+                expected.truncate(7);
+            }
+            2 => {
+                drop(kit.program.open(&name, OFlags::WRONLY | OFlags::TRUNC).unwrap());
+                expected.clear();
+            }
+            _ => {
+                let writer = kit.program.open(&name, OFlags::RDWR).unwrap();
+                writer.write(&call, b"end", WriteAt::End).unwrap();
+                expected.extend_from_slice(b"end");
+                let source = kit.program.open("f2", OFlags::RDONLY).unwrap();
+                assert_eq!(source.copy_range(&call, 0, &*writer, 0, 5).unwrap(), 0, "f2 is empty now");
+            }
+        }
+        assert!(kit.program.read(&name).unwrap() == expected, "change {change}");
+        assert!(kit.elsewhere.read(&name).unwrap() == expected, "change {change} at the origin");
+        assert_eq!(kit.program.attr(&name).unwrap().size, expected.len() as u64);
+    }
+}
+
+#[test]
+fn a_writer_that_changes_nothing_leaves_the_copy() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", b"same").unwrap();
+    kit.cached("f");
+    let fetched = kit.origin.bytes_read();
+    drop(kit.program.open("f", OFlags::RDWR).unwrap());
+    // For two seconds the file stays unbacked, so that a refused open finds it so.
+    kit.until(|| kit.program.lookup("f").unwrap().epoch != 0);
+    assert_eq!(kit.program.read("f").unwrap(), b"same");
+    assert_eq!(kit.origin.bytes_read(), fetched);
+}
+
+#[test]
+fn an_open_at_an_old_epoch_is_refused_and_has_done_nothing() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", b"bytes").unwrap();
+    kit.cached("f");
+    let entry = kit.program.lookup("f").unwrap();
+    let call = kit.program.call();
+    let refused = entry.node.open(call, OFlags::WRONLY | OFlags::TRUNC, entry.epoch).err().unwrap();
+    assert_eq!(refused.errno(), Errno::STALE);
+    assert_eq!(kit.elsewhere.read("f").unwrap(), b"bytes", "a refused open truncated the file");
+    assert_eq!(kit.program.lookup("f").unwrap().epoch, 0, "the second try must not be refused");
+    // A reader that looked it up before may still have the copy: nothing was changed.
+    entry.node.open(call, OFlags::RDONLY, entry.epoch).unwrap();
+    drop(kit.program.open("f", OFlags::WRONLY | OFlags::TRUNC).unwrap());
+    assert_eq!(entry.node.open(call, OFlags::RDONLY, entry.epoch).err().unwrap().errno(), Errno::STALE);
+}
+
+#[test]
+fn names_and_attributes_change_without_a_new_fetch() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", b"bytes").unwrap();
+    kit.cached("f");
+    let fetched = kit.origin.bytes_read();
+    let call = kit.program.call().clone();
+    let set = SetAttr { mode: Some(0o600), ..SetAttr::default() };
+    kit.program.node("f").unwrap().setattr(&call, &set, None).unwrap();
+    let root = kit.program.root().clone();
+    root.rename(&call, "f".as_ref(), &*root, "g".as_ref(), RenameFlags::empty()).unwrap();
+    root.link(&call, "h".as_ref(), &*kit.program.node("g").unwrap()).unwrap();
+    kit.program.unlink("g").unwrap();
+    assert_eq!(kit.program.read("h").unwrap(), b"bytes");
+    assert_eq!(kit.state("h"), FileState::Cached);
+    assert_eq!(kit.origin.bytes_read(), fetched, "the copy was lost on the way");
+    let kit = kit.restarted(options());
+    assert_eq!(kit.program.read("h").unwrap(), b"bytes");
+    assert_eq!(kit.origin.bytes_read(), 0, "the record was not rewritten");
+}
+
+#[test]
+fn removed_and_replaced_files_leave_no_copy() {
+    let kit = Kit::new(options());
+    for name in ["a", "b", "c"] {
+        kit.elsewhere.write(name, name.as_bytes()).unwrap();
+        kit.cached(name);
+    }
+    let call = kit.program.call().clone();
+    let held = kit.program.open("a", OFlags::RDONLY).unwrap();
+    kit.program.unlink("a").unwrap();
+    let root = kit.program.root().clone();
+    root.rename(&call, "b".as_ref(), &*root, "c".as_ref(), RenameFlags::empty()).unwrap();
+    assert_eq!(kit.program.read("c").unwrap(), b"b");
+    assert_eq!(kit.cache.stats().copies, 1, "of `b` only");
+    let mut buf = [0; 1];
+    assert_eq!(held.read(&call, &mut buf, 0).unwrap(), 1);
+    assert_eq!(&buf, b"a", "an open file outlives its name");
+    kit.program.write("a", b"another").unwrap();
+    assert_eq!(kit.program.read("a").unwrap(), b"another");
+}
+
+#[test]
+fn hard_links_share_one_copy() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", b"bytes").unwrap();
+    let root = kit.elsewhere.root().clone();
+    root.link(kit.elsewhere.call(), "g".as_ref(), &*kit.elsewhere.node("f").unwrap()).unwrap();
+    kit.cached("f");
+    assert_eq!(kit.state("g"), FileState::Cached);
+    kit.program.write("g", b"other").unwrap();
+    assert_eq!(kit.program.read("f").unwrap(), b"other");
+}
+
+#[test]
+fn listings_are_remembered_while_they_are_right() {
+    let kit = Kit::new(Options { revalidate: Duration::from_secs(3600), ..options() });
+    for n in 0..100 {
+        kit.elsewhere.write(format!("f{n}"), b"x").unwrap();
+    }
+    let first = kit.names("").unwrap();
+    let calls = kit.origin.count_all();
+    assert_eq!(kit.names("").unwrap(), first);
+    assert_eq!(kit.origin.count_all(), calls);
+    kit.program.write("new", b"x").unwrap();
+    kit.program.unlink("f7").unwrap();
+    let names = kit.names("").unwrap();
+    assert!(names.contains(&"new".into()) && !names.contains(&"f7".into()));
+    assert_eq!(names.len(), first.len());
+}
