@@ -1,5 +1,6 @@
 //! The cache over file systems in memory: what it promises, and what it does when origin or store fail.
 
+mod conformance;
 mod durability;
 mod faults;
 mod fill;
