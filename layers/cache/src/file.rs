@@ -14,7 +14,7 @@ use crate::version::Version;
 
 /// An open that has to look the file up again must find it unbacked, where it is not refused: the kernel retries only
 /// once.
-const HOLD_DIRECT: Duration = Duration::from_secs(2);
+pub(crate) const HOLD_DIRECT: Duration = Duration::from_secs(2);
 
 /// The copy that a file is backed by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,14 +150,10 @@ impl FileState {
         self.unback()
     }
 
-    /// An open for writing at epoch `at` begins: nothing backs the file any more. `false` if it must look up again;
-    /// otherwise it counts as a writer from now on.
-    pub(crate) fn admit_writer(&mut self, at: Epoch, now: Instant) -> (bool, Dropped) {
-        if at != 0 {
-            return (false, self.hold_direct(now));
-        }
+    /// An open for writing at epoch 0 begins: nothing backs the file while it lasts.
+    pub(crate) fn admit_writer(&mut self) -> Dropped {
         self.writers += 1;
-        (true, self.unback())
+        self.unback()
     }
 
     /// The file is read at the origin from now on. The copy, if any, stays in the store: a later lookup may find it.

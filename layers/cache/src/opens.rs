@@ -43,8 +43,14 @@ impl CacheNode {
         if let Some(backing) = self.find_copy(call).filter(|backing| backing.serial == serial) {
             return self.open_copy(&backing);
         }
+        self.refuse("an open has to look the file up again")
+    }
+
+    /// Refuses an open, so that the file is looked up again, and makes sure that the next open is not refused.
+    fn refuse<T>(&self, why: &str) -> Result<T> {
         let dropped = self.file.lock().hold_direct(now());
-        self.let_go(dropped, "an open has to look the file up again");
+        self.let_go(dropped, why);
+        self.shared.hold_refused(self.arc()?);
         Err(Errno::STALE.into())
     }
 
@@ -61,10 +67,8 @@ impl CacheNode {
             Err(error) => {
                 // A miss, then: the kernel looks the file up again and finds it unbacked.
                 shared.store_failed(&error);
-                let dropped = self.file.lock().hold_direct(now());
-                self.let_go(dropped, "the copy cannot be opened");
                 self.let_go(Dropped { fill: None, copy: Some(*backing) }, "the copy cannot be opened");
-                Err(Errno::STALE.into())
+                self.refuse("the copy cannot be opened")
             }
         }
     }
@@ -166,11 +170,11 @@ impl CacheNode {
     /// Opens for writing: the file is read at the origin while it lasts.
     pub(crate) fn open_writer(&self, call: &Call, flags: OFlags, at: Epoch) -> Result<Arc<dyn Handle>> {
         call.patience.check()?;
-        let (admitted, dropped) = self.file.lock().admit_writer(at, now());
-        self.let_go(dropped, "the file was opened for writing");
-        if !admitted {
-            return Err(Errno::STALE.into());
+        if at != 0 {
+            return self.refuse("the file is to be opened for writing");
         }
+        let dropped = self.file.lock().admit_writer();
+        self.let_go(dropped, "the file was opened for writing");
         // From here on it counts as a writer, whatever happens.
         let writer = WriterHandle::begin(self.arc()?);
         let open = || self.origin_result(self.origin.open(call, flags, 0));
@@ -191,7 +195,7 @@ impl CacheNode {
         let node = self.shared.intern(entry.node.clone(), &attr);
         if is_for_writing(flags) {
             // It may have been there, with a copy; if it was truncated the copy is wrong now.
-            let (_, dropped) = node.file.lock().admit_writer(0, now());
+            let dropped = node.file.lock().admit_writer();
             node.let_go(dropped, "the file was opened for writing");
             let writer = WriterHandle::begin(node.clone());
             if flags.contains(OFlags::TRUNC) {

@@ -1,5 +1,6 @@
 //! What all parts of one cache share.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -10,6 +11,7 @@ use hither_rules::RuleSet;
 use hither_vfs::{Attr, Errno, Error, Event, Events, FileSystem, Identity, Interner, Node};
 
 use crate::counters::Counters;
+use crate::file::HOLD_DIRECT;
 use crate::index::{Copy, Index};
 use crate::node::CacheNode;
 use crate::open_copies::OpenCopies;
@@ -25,6 +27,9 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) rules: RwLock<RuleSet>,
     pub(crate) nodes: Interner<Identity, CacheNode>,
+    /// Nodes whose last open was refused: the kernel forgets a node between refusal and retry, but what the refusal
+    /// promised has to be remembered.
+    refused: Mutex<VecDeque<(Instant, Arc<CacheNode>)>>,
     pub(crate) open_copies: OpenCopies,
     pub(crate) buffers: Buffers,
     pub(crate) counters: Counters,
@@ -52,6 +57,7 @@ impl Shared {
             index: Index::default(),
             rules: RwLock::new(options.rules.clone()),
             nodes: Interner::default(),
+            refused: Mutex::default(),
             open_copies: OpenCopies::default(),
             buffers: Buffers::default(),
             counters: Counters::default(),
@@ -90,6 +96,23 @@ impl Shared {
         self.nodes.get_or_insert_cyclic(identity, |this: &Weak<CacheNode>| {
             CacheNode::new(self.clone(), origin, kind, this.clone())
         })
+    }
+
+    /// Holds a node that refused an open until the promise that goes with it has ended.
+    pub(crate) fn hold_refused(&self, node: Arc<CacheNode>) {
+        self.refused.lock().push_back((now() + HOLD_DIRECT, node));
+        self.let_refused_go();
+    }
+
+    /// Lets go of nodes whose promise has ended.
+    pub(crate) fn let_refused_go(&self) {
+        let mut ended = Vec::new();
+        let mut refused = self.refused.lock();
+        while refused.front().is_some_and(|(until, _)| *until <= now()) {
+            ended.extend(refused.pop_front());
+        }
+        drop(refused);
+        drop(ended);
     }
 
     /// Takes a copy out of the index, at once, and out of the store, soon. Tells whether it was there.

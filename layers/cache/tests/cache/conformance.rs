@@ -21,10 +21,12 @@ fn the_origin_asked_each_time() {
 
 #[test]
 fn answers_remembered() {
-    conformance::run(|| cache(Options { revalidate: Duration::from_secs(3600), ..options() })).assert_all_passed();
+    conformance::run(|| cache(Options { revalidate: Duration::from_secs(3600), ..options() }))
+        .assert_all_passed();
 }
 
 #[test]
 fn nothing_is_ever_copied() {
-    conformance::run(|| cache(Options { rules: "bypass all".parse().unwrap(), ..options() })).assert_all_passed();
+    conformance::run(|| cache(Options { rules: "bypass all".parse().unwrap(), ..options() }))
+        .assert_all_passed();
 }

@@ -197,3 +197,17 @@ fn listings_are_remembered_while_they_are_right() {
     assert!(names.contains(&"new".into()) && !names.contains(&"f7".into()));
     assert_eq!(names.len(), first.len());
 }
+
+#[test]
+fn what_a_refusal_promises_outlives_the_node_that_the_kernel_forgets() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", b"bytes").unwrap();
+    kit.program.read("f").unwrap();
+    kit.until(|| kit.cache.stats().copies == 1);
+    let call = kit.program.call();
+    let entry = kit.program.lookup("f").unwrap();
+    assert_ne!(entry.epoch, 0);
+    assert_eq!(entry.node.open(call, OFlags::WRONLY, entry.epoch).err().unwrap().errno(), Errno::STALE);
+    drop(entry);
+    assert_eq!(kit.program.lookup("f").unwrap().epoch, 0, "the second open would be refused as well");
+}
