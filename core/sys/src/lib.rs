@@ -5,6 +5,7 @@ pub mod files;
 pub mod fuse_dev;
 pub mod handles;
 pub mod lease;
+pub mod mapping;
 pub mod peer;
 pub mod project;
 pub mod umask;

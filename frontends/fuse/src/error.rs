@@ -120,6 +120,8 @@ pub enum Error {
 fn advice(said: &str) -> &'static str {
     if said.contains("user_allow_other") {
         "; add the line user_allow_other to /etc/fuse.conf (root), or leave allow_other out"
+    } else if said.contains("/dev/fuse") {
+        "; users need access to the device (chmod 666 /dev/fuse as root, which udev does where it runs)"
     } else if said.contains("not permitted") {
         "; fusermount3 must be installed set-user-id root, and you must own the mount point"
     } else {

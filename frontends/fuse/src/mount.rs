@@ -82,6 +82,9 @@ fn mount_flags(options: &Options) -> Result<MountFlags> {
 /// Checks a mount point; gives its absolute path.
 fn check(path: &Path) -> Result<PathBuf> {
     let whole = || path.to_owned();
+    if stale::is_stale(path) {
+        return Err(Error::Stale { path: whole() });
+    }
     let attributes = std::fs::metadata(path).map_err(|source| match errno(&source) {
         Some(Errno::NOENT) => Error::NoMountpoint { path: whole() },
         Some(Errno::NOTCONN) => Error::Stale { path: whole() },

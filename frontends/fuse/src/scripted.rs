@@ -120,6 +120,11 @@ impl Scripted {
         file
     }
 
+    /// The file of that name.
+    pub(crate) fn root_file(&self, name: &str) -> Arc<File> {
+        self.root.files.lock()[OsStr::new(name)].clone()
+    }
+
     pub(crate) fn set_hook(&self, hook: impl Fn(&Call, &str) -> Result<()> + Send + Sync + 'static) {
         *self.root.shared.hook.lock() = Some(Arc::new(hook));
     }

@@ -247,3 +247,6 @@ impl Remote {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use hither_vfs::Errno;
 use rustix::process::geteuid;
 
-use super::{By, FS_TYPE, Unmount, errno, unmount};
+use super::{By, FS_TYPE, Unmount, unmount};
 use crate::error::Result;
 
 /// A living daemon that has not answered for so long is hung, not gone: its mount is left alone.
@@ -46,13 +46,19 @@ fn top_mount(path: &Path) -> Option<PathBuf> {
     (top.kind == FS_TYPE).then_some(path)
 }
 
-/// Whether the kernel itself says that the daemon is gone. Ours never answers ENOTCONN.
+/// Whether `path` is the mount point of a hither daemon that is gone.
+pub(super) fn is_stale(path: &Path) -> bool {
+    top_mount(path).is_some_and(|path| is_dead(&path))
+}
+
+/// Whether the kernel itself says that the daemon is gone. Ours never answers ENOTCONN, and the space of a file system is
+/// never told from a cache, as attributes are.
 fn is_dead(path: &Path) -> bool {
     let (answer, wait) = mpsc::channel();
     let path = path.to_owned();
     // A hung daemon would hold up whoever asks: so somebody else does, and is left to it.
     let asked = hither_rt::thread::spawn("stale-check", move || {
-        let _ = answer.send(std::fs::metadata(&path).err().and_then(|error| errno(&error)));
+        let _ = answer.send(rustix::fs::statfs(&path).err());
     });
     asked.is_ok() && wait.recv_timeout(PATIENCE) == Ok(Some(Errno::NOTCONN))
 }
