@@ -24,13 +24,14 @@ pub(crate) enum LetGo {
     /// Not now.
     Later,
     /// Not as long as nothing leads to it but those who hold it.
-    Never,
+    Pinned,
 }
 
-/// The ring.
+/// The ring, and the nodes outside it.
 pub(crate) struct Descriptors {
     limit: usize,
     ring: Mutex<VecDeque<Weak<DirNode>>>,
+    pinned: Mutex<Vec<Weak<DirNode>>>,
 }
 
 impl Descriptors {
@@ -38,7 +39,7 @@ impl Descriptors {
     pub fn new(wanted: usize) -> Self {
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         let half = limit.map_or(usize::MAX, |limit| (limit / 2) as usize);
-        Descriptors { limit: wanted.min(half).max(1), ring: Mutex::default() }
+        Descriptors { limit: wanted.min(half).max(1), ring: Mutex::default(), pinned: Mutex::default() }
     }
 
     /// A node has got a descriptor.
@@ -51,7 +52,7 @@ impl Descriptors {
             let Some(oldest) = ring.pop_front() else { return };
             // What is given up is closed with the ring unlocked: it may be the last of a node.
             drop(ring);
-            let again = Self::turn(&oldest);
+            let again = self.turn(&oldest);
             ring = self.ring.lock();
             if again {
                 ring.push_back(oldest);
@@ -60,18 +61,25 @@ impl Descriptors {
     }
 
     /// Whether that node goes round again; otherwise it has lost its descriptor, or is gone.
-    fn turn(oldest: &Weak<DirNode>) -> bool {
+    fn turn(&self, oldest: &Weak<DirNode>) -> bool {
         match oldest.upgrade().map(|node| node.let_go()) {
-            None | Some(LetGo::Never) => false,
-            Some(LetGo::Closed(descriptor)) => {
-                drop(descriptor);
-                false
-            }
-            Some(LetGo::Later) => true,
+            Some(LetGo::Later) => return true,
+            Some(LetGo::Pinned) => self.pin(oldest),
+            Some(LetGo::Closed(descriptor)) => drop(descriptor),
+            None => {}
         }
+        false
     }
 
-    /// Runs `open`; if the process is out of descriptors, gives up half of those kept here and tries again.
+    fn pin(&self, node: &Weak<DirNode>) {
+        let mut pinned = self.pinned.lock();
+        if pinned.len() == pinned.capacity() {
+            pinned.retain(|node| node.strong_count() > 0);
+        }
+        pinned.push(node.clone());
+    }
+
+    /// Runs `open`; if the process is out of descriptors, gives up many of those kept here and tries again.
     pub fn with_room<T>(&self, open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
         match open() {
             Err(Errno::MFILE | Errno::NFILE) => {
@@ -82,14 +90,26 @@ impl Descriptors {
         }
     }
 
+    /// Gives up half of the ring and, since otherwise nothing could be opened any more, all that are pinned: unlinked
+    /// inodes that nobody has open, whose holders find them stale then.
     fn shed(&self) {
         let len = self.ring.lock().len();
-        tracing::warn!(kept = len, "out of file descriptors: closing half of those kept for nodes");
-        // Twice, since the first turn may only take marks away.
+        // Twice around the half, since the first turn may only take marks away.
         for _ in 0..2 * len.div_ceil(2) {
-            let Some(oldest) = self.ring.lock().pop_front() else { return };
-            if Self::turn(&oldest) {
+            let Some(oldest) = self.ring.lock().pop_front() else { break };
+            if self.turn(&oldest) {
                 self.ring.lock().push_back(oldest);
+            }
+        }
+        let pinned = std::mem::take(&mut *self.pinned.lock());
+        tracing::warn!(
+            kept = len,
+            pinned = pinned.len(),
+            "out of file descriptors: raise the limit of open files"
+        );
+        for node in pinned {
+            if !node.upgrade().is_none_or(|node| node.give_up()) {
+                self.pin(&node);
             }
         }
     }

@@ -5,8 +5,8 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use hither_sys::files;
-use hither_vfs::{Backing, Call, Errno, FallocateFlags, Handle, Result, SeekTo, WriteAt};
+use hither_sys::{creds, files, lease};
+use hither_vfs::{Backing, Call, Errno, FallocateFlags, Handle, OFlags, Result, SeekTo, WriteAt};
 use rustix::fs::SeekFrom;
 use rustix::io::ReadWriteFlags;
 
@@ -35,14 +35,15 @@ impl FileHandle {
         self.node.shared().admit(call)
     }
 
-    /// Runs what changes bytes as the caller: a write of his takes set-id bits away, one of the daemon's would not.
+    /// Runs what changes bytes. The open has been allowed; but a change by a user takes set-id bits away, one by the
+    /// daemon would not, and it counts against his quota, not past it.
     fn changing<T>(&self, call: &Call, change: impl Fn() -> rustix::io::Result<T>) -> Result<T> {
         self.admit(call)?;
         let shared = self.node.shared();
-        if self.node.set_id_bits() & 0o2000 != 0 {
-            shared.as_caller_exactly(call, change)
-        } else {
-            shared.as_caller(call, change)
+        match self.node.set_id_bits() {
+            0 => shared.as_opened(call, change),
+            bits if bits & 0o2000 != 0 => shared.as_caller_exactly(call, change),
+            _ => shared.as_caller(call, change),
         }
     }
 
@@ -160,6 +161,22 @@ impl Handle for FileHandle {
 
     fn keep_cache(&self) -> bool {
         self.keep_cache
+    }
+
+    fn has_writer(&self, call: &Call) -> Result<Option<bool>> {
+        self.admit(call)?;
+        let mode = rustix::fs::fcntl_getfl(&self.file)? & OFlags::RWMODE;
+        // A writer among others is not told from this one; and on network file systems a refused lease says nothing.
+        if mode != OFlags::RDONLY || !self.node.mount().fs.tells_writers() {
+            return Ok(None);
+        }
+        let _own = creds::own();
+        match lease::has_writer(self.file.as_fd()) {
+            Ok(has) => Ok(Some(has)),
+            // Not ours to ask, or not known there.
+            Err(Errno::ACCESS | Errno::INVAL | Errno::OPNOTSUPP) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -64,6 +64,11 @@ impl FsType {
         self == FsType::Local
     }
 
+    /// Whether a read lease is refused for a writer on this machine only.
+    pub fn tells_writers(self) -> bool {
+        self != FsType::Other
+    }
+
     /// Whether closing a descriptor does work that can fail.
     pub fn flushes(self) -> bool {
         !matches!(self, FsType::Local | FsType::Overlay | FsType::Fat)

@@ -1,6 +1,8 @@
 //! A directory of the host keeps every promise of the trait, on a file system in memory and on that of the disk, with
 //! few descriptors, without file handles, and without backings.
 
+#![expect(clippy::unwrap_used, reason = "a test says what went wrong by panicking")]
+
 use std::path::Path;
 
 use hither_dir::{Dir, Handles, Options};

@@ -93,6 +93,15 @@ pub fn assume(uid: u32, gid: u32, groups: &Arc<[u32]>) -> Result<Acting> {
     })
 }
 
+/// Has this thread respect quotas and blocks reserved for root, or not (`CAP_SYS_RESOURCE`), without a change of identity:
+/// for writes, which the open has been allowed already.
+pub fn respect_limits(respect: bool) -> Result<()> {
+    if !may_assume() {
+        return Ok(());
+    }
+    NOW.with_borrow_mut(|now| now.limit(respect))
+}
+
 /// Acts as the daemon itself from now on. Supplementary groups and `CAP_SYS_RESOURCE` that were given up for a caller stay
 /// given up: the process is root then, and has no need of them for files.
 pub fn own() -> Acting {

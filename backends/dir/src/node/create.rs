@@ -118,7 +118,7 @@ impl DirNode {
         let name = checked(name)?;
         let dir = self.reach(call)?;
         self.make(call, dir.as_fd(), mode, |mode| make(dir.as_fd(), name, mode))?;
-        let (node, stat) = self.find(call, dir.as_fd(), name)?;
+        let (node, stat, _) = self.find_unknown(call, dir.as_fd(), name)?;
         Ok(node.entry(&stat))
     }
 

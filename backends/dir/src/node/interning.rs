@@ -74,16 +74,17 @@ impl Shared {
         Some(node)
     }
 
-    /// The node of an inode, to which `fd` leads, and whether it was there before.
+    /// The node of an inode, to which `fd` leads, and whether it was there and [`Shared::known`] would have told it.
     pub(super) fn intern(self: &Arc<Self>, found: &Found<'_>, fd: OwnedFd) -> Result<(Arc<DirNode>, bool)> {
         let key = (attr::dev_of(found.stat), found.stat.stx_ino);
         let other = self.nodes.get(&key);
-        if let Some(node) = &other
-            && node.is_found(found, Some(fd.as_fd()))
-        {
-            node.note(found);
-            node.keep(fd);
-            return Ok((node.clone(), true));
+        if let Some(node) = &other {
+            let at_sight = node.is_found(found, None);
+            if at_sight || node.is_found(found, Some(fd.as_fd())) {
+                node.note(found);
+                node.keep(fd);
+                return Ok((node.clone(), at_sight));
+            }
         }
         let mount = self.mounts.of(found.stat, fd.as_fd(), &self.proc)?;
         let btime = attr::btime_of(found.stat).filter(|_| mount.fs.keeps_birth());
@@ -95,6 +96,7 @@ impl Shared {
         }
         let is_current =
             |living: &Arc<DirNode>| !other.as_ref().is_some_and(|other| Arc::ptr_eq(other, living));
+        let mut fd = Some(fd);
         let node = self.nodes.get_or_replace_cyclic(key, is_current, |this| DirNode {
             shared: self.clone(),
             this: this.clone(),
@@ -105,11 +107,15 @@ impl Shared {
             kind: attr::kind_of(found.stat),
             mode: AtomicU32::new(u32::from(found.stat.stx_mode)),
             flags: AtomicU8::new(0),
-            slot: Mutex::new(Slot::default()),
+            // From the first moment on that others find it, it can be reached.
+            slot: Mutex::new(Slot { path: fd.take().map(Arc::new), ..Slot::default() }),
             locks: LockTable::default(),
         });
         node.note(found);
-        node.keep(fd);
+        match fd {
+            None => self.descriptors.opened(&node.this),
+            Some(fd) => _ = node.keep(fd),
+        }
         Ok((node, false))
     }
 }

@@ -39,13 +39,24 @@ impl DirNode {
                 return Ok((node, stat));
             }
         }
+        let (node, stat, was_known) = self.find_unknown(call, dir, name)?;
+        self.set(FAMILIAR, was_known);
+        Ok((node, stat))
+    }
+
+    /// The same for a name that is not expected to be known; and whether it was.
+    pub(super) fn find_unknown(
+        &self,
+        call: &Call,
+        dir: BorrowedFd<'_>,
+        name: &OsStr,
+    ) -> Result<(Arc<DirNode>, Statx, bool)> {
         let fd = self.shared.as_caller(call, || {
             self.shared.descriptors.with_room(|| rustix::fs::openat(dir, name, PATH, Mode::empty()))
         })?;
         let stat = attr::statx_fd(fd.as_fd())?;
         let (node, was_known) = self.shared.intern(&self.found(&stat, name), fd)?;
-        self.set(FAMILIAR, was_known);
-        Ok((node, stat))
+        Ok((node, stat, was_known))
     }
 
     fn found<'a>(&'a self, stat: &'a Statx, name: &'a OsStr) -> Found<'a> {

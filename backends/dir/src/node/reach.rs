@@ -148,7 +148,7 @@ impl DirNode {
     /// Gives up the descriptor if it can be had again and is not in use.
     pub(crate) fn let_go(&self) -> LetGo {
         if self.has(GONE) {
-            return LetGo::Never;
+            return LetGo::Pinned;
         }
         if self.has(USED) {
             self.set(USED, false);
@@ -164,6 +164,21 @@ impl DirNode {
             Some(path) => LetGo::Closed(path),
             None => LetGo::Later,
         }
+    }
+
+    /// Gives up the descriptor of an inode that no name leads to, unless it is open: for good, but for a handle that may
+    /// work as long as somebody else holds the inode. False if it is kept.
+    pub(crate) fn give_up(&self) -> bool {
+        if !self.has(GONE) {
+            return true;
+        }
+        let Some(mut slot) = self.slot.try_lock() else { return false };
+        if slot.path.as_ref().is_some_and(|path| Arc::strong_count(path) > 1) {
+            return false;
+        }
+        self.can_be_found(&mut slot);
+        slot.path = None;
+        true
     }
 
     /// Whether there is another way here than the descriptor. The handle is asked for now, when it is first needed:

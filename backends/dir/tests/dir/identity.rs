@@ -189,3 +189,54 @@ fn inode_numbers_are_those_of_the_host() {
         assert_eq!(made.entry.node.setattr(&call, &set, None).unwrap().ino, made.entry.attr.ino);
     });
 }
+
+#[test]
+fn out_of_descriptors_the_kept_ones_are_given_up() {
+    const FEW: &str = "HITHER_TEST_FEW_DESCRIPTORS";
+    // The limit is the process's, so this runs in one of its own.
+    if std::env::var_os(FEW).is_none() {
+        let status = std::process::Command::new("prlimit")
+            .args(["--nofile=300:300"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "identity::out_of_descriptors_the_kept_ones_are_given_up"])
+            .env(FEW, "1")
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let call = Call::own();
+    let ground = crate::ground::Ground::on(std::path::Path::new("/dev/shm"), Options::default());
+    let root = ground.dir.root();
+    // The limit of kept ones is 150 now; 200 open files, each with the node's descriptor, are too many.
+    let mut open = Vec::new();
+    for n in 0..200 {
+        match root.create(&call, name(&n.to_string()), OFlags::RDWR, 0o600) {
+            Ok(made) => open.push(made),
+            Err(error) => {
+                assert_eq!(error, Errno::MFILE);
+                break;
+            }
+        }
+    }
+    assert!(open.len() > 100, "{}", open.len());
+    drop(open);
+    // Held after their end, without being open: hundreds of them are too many, too, and the oldest are given up.
+    let mut held = Vec::new();
+    for n in 0..1000 {
+        let at = format!("gone-{n}");
+        held.push(root.create(&call, name(&at), OFlags::RDWR, 0o600).unwrap().entry.node);
+        root.unlink(&call, name(&at)).unwrap();
+    }
+    let open = root.create(&call, name("open"), OFlags::RDWR, 0o600).unwrap();
+    root.unlink(&call, name("open")).unwrap();
+    for n in 0..500 {
+        let at = format!("more-{n}");
+        held.push(root.create(&call, name(&at), OFlags::RDWR, 0o600).unwrap().entry.node);
+        root.unlink(&call, name(&at)).unwrap();
+    }
+    // One that is open is never among them.
+    assert_eq!(open.entry.node.getattr(&call).unwrap().nlink, 0);
+    assert_eq!(failed(held[0].getattr(&call)), Errno::STALE);
+    assert_eq!(held.last().unwrap().getattr(&call).unwrap().nlink, 0);
+}

@@ -410,6 +410,24 @@ fn ranges_are_copied_between_files() {
 }
 
 #[test]
+fn a_writer_elsewhere_is_told() {
+    on_each(|ground| {
+        let call = Call::own();
+        std::fs::write(ground.path("a"), b"1").unwrap();
+        let (entry, reader) = open_current(&call, &*ground.dir.root(), name("a"), OFlags::RDONLY).unwrap();
+        assert_eq!(reader.has_writer(&call).unwrap(), Some(false));
+        let elsewhere = std::fs::File::options().append(true).open(ground.path("a")).unwrap();
+        assert_eq!(reader.has_writer(&call).unwrap(), Some(true));
+        drop(elsewhere);
+        let writer = entry.node.open(&call, OFlags::RDWR, 0).unwrap();
+        assert_eq!(reader.has_writer(&call).unwrap(), Some(true));
+        assert_eq!(writer.has_writer(&call).unwrap(), None);
+        drop(writer);
+        assert_eq!(reader.has_writer(&call).unwrap(), Some(false));
+    });
+}
+
+#[test]
 fn a_nameless_file_can_be_given_a_name() {
     on_each(|ground| {
         let call = Call::own();

@@ -128,3 +128,17 @@ fn a_panic_leaves_no_identity_behind() {
     assert!(result.is_err());
     assert_eq!(told().0, 0);
 }
+
+#[test]
+fn limits_are_respected_as_asked_and_no_identity_changes() {
+    if !may_assume() {
+        respect_limits(true).unwrap();
+        return;
+    }
+    let resource = |caps| CapabilitySet::from_bits_retain(caps).contains(CapabilitySet::SYS_RESOURCE);
+    let before = told();
+    respect_limits(true).unwrap();
+    assert!(!resource(told().3));
+    respect_limits(false).unwrap();
+    assert_eq!(told(), before);
+}
