@@ -35,7 +35,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Mount a cached (or plain) view of a directory.
-    Mount(mount::Args),
+    Mount(Box<mount::Args>),
     /// Unmount, and wait until everything is safe on disk.
     Umount(umount::Args),
     /// Show what is mounted and how it is doing.

@@ -17,12 +17,18 @@ use crate::failure::FAILED;
 /// What the daemon says when it is ready.
 const READY: &[u8] = b"ready\n";
 
-/// Starts `hither ARGUMENTS --detached` and waits until it is ready or gone. The exit code is that of the command.
+/// The flag that makes a mount the daemon.
+const DETACHED: &str = "--detached";
+
+/// Starts `hither ARGUMENTS` as a daemon and waits until it is ready or gone. The exit code is that of the command.
 pub fn start(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
+    let flags = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    let (flags, operands) = arguments.split_at(flags);
     let mut child = Command::new("/proc/self/exe")
         .arg0("hither")
-        .args(arguments)
-        .arg("--detached")
+        .args(flags)
+        .arg(DETACHED)
+        .args(operands)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

@@ -147,7 +147,10 @@ impl<'a> MakeWriter<'a> for LogFile {
 /// Makes a panic one line, in the log where there is one; never a backtrace on somebody's terminal.
 pub fn tame_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        let said = panic.payload_as_str().unwrap_or("no message").replace('\n', " ");
+        let payload = panic.payload();
+        let said = payload.downcast_ref::<&str>().copied();
+        let said = said.or(payload.downcast_ref::<String>().map(String::as_str));
+        let said = said.unwrap_or("no message").replace('\n', " ");
         let place = panic.location().map_or_else(String::new, ToString::to_string);
         if STARTED.load(Ordering::Acquire) {
             tracing::error!(said, place, "internal error: this is a bug in hither, please report it");

@@ -55,7 +55,7 @@ fn run() -> ExitCode {
 
 fn obey(command: Command, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Mount(args) => commands::mount::run(args, arguments),
+        Command::Mount(args) => commands::mount::run(*args, arguments),
         Command::Umount(args) => commands::umount::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Cache(command) => commands::cache::run(command),

@@ -184,7 +184,7 @@ fn fuse_options(config: &MountConfig) -> hither_fuse::Options {
         read_only: options.read_only,
         allow_other: options.allow_other,
         mount_options: options.mount_flags.iter().copied().map(MountFlag::name).map(str::to_owned).collect(),
-        threads: options.threads.unwrap_or(defaults.threads),
+        threads: options.threads.unwrap_or_else(threads),
         deadline: config.deadline(),
         passthrough: match options.passthrough {
             hither_stack::Passthrough::Auto => hither_fuse::Passthrough::Auto,
@@ -209,6 +209,12 @@ fn about(config: &MountConfig, built: &Built, log: &Destination, metrics: Option
         uid,
         started: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since: Duration| since.as_secs()),
     }
+}
+
+/// One a processor, so that a request can be taken where it is made; more than a few bring nothing, since whatever
+/// waits is handed on.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16)
 }
 
 /// The device number of the mount, by which commands find its daemon.

@@ -43,7 +43,7 @@ enum Kind {
     /// and served from there until the file changes at the origin. Writes go to the origin at once. The store survives
     /// unmounting, crashes and reboots.
     #[command(after_help = CACHE_EXAMPLE)]
-    Cache(CacheArgs),
+    Cache(Box<CacheArgs>),
     /// A plain view of a directory, without a cache: to compare with.
     Dir(DirArgs),
 }

@@ -11,17 +11,17 @@ use crate::args::cache::{Command, EvictArgs, MountArgs, StateArgs};
 use crate::control::client::{self, Client, Located};
 use crate::control::protocol::{FileState, Operation, Outcome, Progress, State, WirePath};
 use crate::failure::{self, DONE, FAILED, usage};
-use crate::output;
+use crate::output::{self, OutputError};
 use crate::progress::Bar;
 
 /// Does what a `cache` command says.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::State(args) => state(&args),
-        Command::Attach(args) => each(&args.paths, |client, path| {
+        Command::Attach(args) => each(&args.paths, |client, _, path| {
             client.request(Operation::Attach { path, wait: args.wait }, &mut |_| ()).map(drop)
         }),
-        Command::Detach(args) => each(&args.paths, |client, path| {
+        Command::Detach(args) => each(&args.paths, |client, _, path| {
             client.request(Operation::Detach { path, keep: args.keep }, &mut |_| ()).map(drop)
         }),
         Command::Warm(args) => trees(&args.paths, "warm", |path| Operation::Warm { path }),
@@ -55,7 +55,7 @@ struct Clients(Vec<(String, Client)>);
 
 impl Clients {
     /// Where `path` lies below its mount, and a connection to that mount's daemon.
-    fn of(&mut self, path: &Path) -> anyhow::Result<(&mut Client, WirePath, Located)> {
+    fn of(&mut self, path: &Path) -> anyhow::Result<(&mut Client, WirePath)> {
         let (located, below) = client::locate(path)?;
         let device = located.mount.device.clone();
         let at = match self.0.iter().position(|(other, _)| *other == device) {
@@ -66,7 +66,7 @@ impl Clients {
             }
         };
         match self.0.get_mut(at) {
-            Some((_, client)) => Ok((client, WirePath(below), located)),
+            Some((_, client)) => Ok((client, WirePath(below))),
             None => bail!("no connection"),
         }
     }
@@ -80,13 +80,16 @@ impl Clients {
 /// Does something for each path, going on after a failure; the exit code is that of the gravest.
 fn each(
     paths: &[PathBuf],
-    mut act: impl FnMut(&mut Client, WirePath) -> anyhow::Result<()>,
+    mut act: impl FnMut(&mut Client, &Path, WirePath) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
     let mut clients = Clients::default();
     let mut code = DONE;
     for path in paths {
-        let done = clients.of(path).and_then(|(client, below, _)| act(client, below));
+        let done = clients.of(path).and_then(|(client, below)| act(client, path, below));
         if let Err(error) = done {
+            if error.is::<OutputError>() {
+                return Err(error);
+            }
             clients.forget();
             code = code.max(failure::code_of(&error));
             output::complain(&format!("{error:#}"));
@@ -97,23 +100,19 @@ fn each(
 
 fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let mut states = Vec::new();
-    let mut named = args.paths.iter();
-    let code = each(&args.paths, |client, path| {
+    let code = each(&args.paths, |client, name, path| {
         let Outcome::File(state) = client.request(Operation::State { path }, &mut |_| ())? else {
             bail!("the daemon answers another question");
         };
-        states.push(state);
+        if args.json {
+            states.push(state);
+        } else {
+            output::line(describe(name, &state))?;
+        }
         Ok(())
     })?;
     if args.json {
         output::json(&states)?;
-    } else {
-        // In the words of the person where there is one answer for each path, else as the mount has them.
-        let whole = states.len() == args.paths.len();
-        for state in &states {
-            let name = named.next().filter(|_| whole).unwrap_or(&state.path.0);
-            output::line(describe(name, state))?;
-        }
     }
     Ok(code)
 }
@@ -145,7 +144,7 @@ fn trees(
     operation: impl Fn(WirePath) -> Operation,
 ) -> anyhow::Result<ExitCode> {
     let mut failed = false;
-    let code = each(paths, |client, path| {
+    let code = each(paths, |client, _, path| {
         let bar = Bar::new(what);
         let outcome = client.request(operation(path), &mut |now| bar.show(now));
         let outcome = outcome.inspect_err(|_| bar.show(&Progress::default()))?;

@@ -96,8 +96,8 @@ fn daemon_of(entries: &[Entry], mount: &Mount) -> Option<Entry> {
 
 /// The mount at a mount point.
 pub fn mount_at(mountpoint: &Path) -> anyhow::Result<Located> {
-    let real = real_path(mountpoint)?;
     let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
+    let real = real_path(mountpoint, &mounts)?;
     match mountinfo::at(&mounts, &real).filter(|mount| mount.is_ours()) {
         Some(mount) => Ok(Located { entry: daemon_of(&registry::list(), mount), mount: mount.clone() }),
         None => Err(usage(format!(
@@ -111,8 +111,8 @@ pub fn mount_at(mountpoint: &Path) -> anyhow::Result<Located> {
 ///
 /// The file itself is never opened, so that asking what the cache has of it does not bring it there.
 pub fn locate(path: &Path) -> anyhow::Result<(Located, PathBuf)> {
-    let real = real_path(path)?;
     let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
+    let real = real_path(path, &mounts)?;
     let Some(mount) = mountinfo::of_path(&mounts, &real).filter(|mount| mount.is_ours()) else {
         return Err(usage(format!(
             "{} does not lie on a mount of hither (see `hither status`)",
@@ -143,47 +143,19 @@ impl Located {
     }
 }
 
-/// `path` without symbolic links. The last component is only looked at; and where that fails because the daemon behind
-/// it is gone, its name is taken as it is.
-fn real_path(path: &Path) -> anyhow::Result<PathBuf> {
-    let named = path.file_name().filter(|_| !ends_with_slash_or_dot(path));
-    let Some(name) = named else { return canonical(path) };
-    let parent = match path.parent() {
-        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-        Some(parent) => parent,
-        None => return canonical(path),
-    };
+/// `path` without symbolic links. Its last component is only looked at; and not even that if it is a mount point, whose
+/// daemon may be gone, hang, or refuse us.
+fn real_path(path: &Path, mounts: &[Mount]) -> anyhow::Result<PathBuf> {
+    let canonical = |of: &Path| fs::canonicalize(of).map_err(|error| unreachable_path(path, &error));
+    let Some(name) = path.file_name() else { return canonical(path) };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let real = canonical(parent)?.join(name);
+    if mountinfo::at(mounts, &real).is_some() {
+        return Ok(real);
+    }
     match fs::symlink_metadata(&real) {
         Ok(found) if found.is_symlink() => canonical(&real),
         Ok(_) => Ok(real),
-        Err(error) if is_dead(&error) => Ok(real),
-        Err(error) => Err(unreachable_path(path, &error)),
-    }
-}
-
-fn ends_with_slash_or_dot(path: &Path) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let bytes = path.as_os_str().as_bytes();
-    bytes.ends_with(b"/")
-        || bytes.ends_with(b"/.")
-        || bytes.ends_with(b"/..")
-        || bytes == b"."
-        || bytes == b".."
-}
-
-fn canonical(path: &Path) -> anyhow::Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Ok(real) => Ok(real),
-        // The root of a dead mount: all but its last component can still be resolved.
-        Err(error) if is_dead(&error) && path.file_name().is_some() => {
-            let absolute = std::path::absolute(path)?;
-            let (parent, name) = (absolute.parent(), absolute.file_name());
-            let (Some(parent), Some(name)) = (parent, name) else {
-                return Err(unreachable_path(path, &error));
-            };
-            fs::canonicalize(parent).map(|real| real.join(name)).map_err(|_| unreachable_path(path, &error))
-        }
         Err(error) => Err(unreachable_path(path, &error)),
     }
 }

@@ -167,7 +167,7 @@ mod tests {
         std::os::unix::fs::symlink(path("7.json"), path("10.json")).unwrap();
         rustix::fs::mknodat(
             rustix::fs::CWD,
-            &path("11.json"),
+            path("11.json"),
             rustix::fs::FileType::Fifo,
             rustix::fs::Mode::RUSR,
             0,

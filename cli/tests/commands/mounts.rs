@@ -1,0 +1,222 @@
+//! Mounts from their beginning to their end, good and bad.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::harness::{HITHER, Sandbox, content, hither, is_alive, kill, wait_until};
+
+#[test]
+fn a_plain_directory_is_mounted_used_and_unmounted() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let (origin, mnt) = (sandbox.text("origin"), sandbox.text("mnt"));
+    let log = sandbox.text("log");
+    assert_eq!(hither(["mount", "dir", "--log", &log, &origin, &mnt]).ok(), "", "quiet when all is well");
+    assert_eq!(fs::read(sandbox.path("mnt/sub/b")).unwrap(), content("origin/sub/b", 3_000_000));
+    fs::write(sandbox.path("mnt/new"), "written").unwrap();
+    assert_eq!(fs::read(sandbox.path("origin/new")).unwrap(), b"written");
+    let status = sandbox.status();
+    assert_eq!((&status["kind"], &status["source"]), (&"dir".into(), &origin.as_str().into()));
+    assert!(["passthrough", "page-cache"].contains(&status["data_path"].as_str().unwrap()));
+    assert_eq!(status["log"], log.as_str());
+    assert!(status["front_end"]["requests"].as_u64().unwrap() > 5);
+    assert!(status["caches"].as_array().unwrap().is_empty());
+    let told = hither(["status", &mnt]).ok();
+    assert!(told.contains(&origin) && told.contains("data path"), "{told}");
+    assert!(hither(["status"]).stdout.contains(&mnt));
+    assert!(hither(["cache", "state", &sandbox.text("mnt/a")]).failed(2).contains("without a cache"));
+    let pid = sandbox.pid();
+    hither(["umount", &mnt]).ok();
+    assert!(!sandbox.is_mounted());
+    assert!(!is_alive(pid), "umount waits until the daemon has ended");
+    for left in ["json", "socket"] {
+        assert!(!Path::new(&format!("/run/hither/{pid}.{left}")).exists());
+    }
+    assert!(fs::read_to_string(log).unwrap().contains("ended"));
+}
+
+#[test]
+fn copies_outlive_the_mount() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&[]).ok();
+    for file in ["mnt/a", "mnt/sub/b"] {
+        fs::read(sandbox.path(file)).unwrap();
+        sandbox.wait_for_state(file, "cached");
+    }
+    let cache = &sandbox.status()["caches"][0];
+    assert_eq!(cache["fetched_bytes"], 3_010_000);
+    hither(["umount", &sandbox.text("mnt")]).ok();
+    sandbox.mount_cache(&[]).ok();
+    assert_eq!(fs::read(sandbox.path("mnt/sub/b")).unwrap(), content("origin/sub/b", 3_000_000));
+    let cache = &sandbox.status()["caches"][0];
+    assert_eq!((&cache["hits"], &cache["fetched_bytes"]), (&1.into(), &0.into()), "{cache:#}");
+    hither(["umount", &sandbox.text("mnt")]).ok();
+}
+
+#[test]
+fn a_second_mount_on_a_store_is_refused_with_the_owner_s_pid() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&[]).ok();
+    let pid = sandbox.pid();
+    fs::create_dir(sandbox.path("mnt2")).unwrap();
+    let (origin, store) = (sandbox.text("origin"), sandbox.text("store"));
+    let second = sandbox.text("mnt2");
+    let log = sandbox.text("log2");
+    for more in [&["--foreground"][..], &[]] {
+        let mut line = vec!["mount", "cache", "--origin", &origin, "--store", &store, "--log", &log, &second];
+        line.extend(more);
+        let said = hither(line).failed(1);
+        assert!(said.contains(&format!("process {pid}, mounted at {}", sandbox.text("mnt"))), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    assert!(!crate::harness::is_mounted(Path::new(&second)));
+    hither(["umount", &sandbox.text("mnt")]).ok();
+}
+
+#[test]
+fn the_mount_of_a_killed_daemon_is_cleared_by_umount_and_by_mount() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let mnt = sandbox.text("mnt");
+    for clear_by_mounting in [false, true] {
+        sandbox.mount_cache(&[]).ok();
+        let pid = sandbox.pid();
+        kill(pid, Signal::KILL);
+        wait_until("the daemon is dead", || !is_alive(pid));
+        assert!(sandbox.is_mounted());
+        assert!(hither(["status", &mnt]).failed(1).contains("hither umount"));
+        assert!(hither(["status"]).stdout.contains("hither umount"));
+        assert!(hither(["cache", "state", &sandbox.text("mnt/a")]).code > 0);
+        if clear_by_mounting {
+            sandbox.mount_cache(&[]).ok();
+            assert!(fs::read_to_string(sandbox.path("log")).unwrap().contains("cleared the mount"));
+            assert_eq!(fs::read(sandbox.path("mnt/a")).unwrap(), content("origin/a", 10_000));
+        }
+        hither(["umount", &mnt]).ok();
+        assert!(!sandbox.is_mounted());
+        assert!(!Path::new(&format!("/run/hither/{pid}.socket")).exists() || clear_by_mounting);
+    }
+}
+
+#[test]
+fn a_mount_in_use_is_not_taken_away_unless_asked() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&[]).ok();
+    let (mnt, pid) = (sandbox.text("mnt"), sandbox.pid());
+    let mut open = File::open(sandbox.path("mnt/sub/b")).unwrap();
+    let said = hither(["umount", &mnt]).failed(1);
+    assert!(said.contains("in use") && sandbox.is_mounted(), "{said}");
+    hither(["umount", "--lazy", &mnt]).ok();
+    assert!(!sandbox.is_mounted() && is_alive(pid));
+    let mut bytes = Vec::new();
+    open.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes, content("origin/sub/b", 3_000_000), "what was open stays readable");
+    drop(open);
+    wait_until("the daemon ends with the last open file", || !is_alive(pid));
+}
+
+#[test]
+fn sigterm_unmounts_and_sighup_reopens_the_log() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&[]).ok();
+    let pid = sandbox.pid();
+    fs::rename(sandbox.path("log"), sandbox.path("log.1")).unwrap();
+    kill(pid, Signal::HUP);
+    wait_until("there is a new log", || sandbox.path("log").exists());
+    kill(pid, Signal::TERM);
+    wait_until("the daemon has ended", || !is_alive(pid));
+    assert!(!sandbox.is_mounted());
+    assert!(fs::read_to_string(sandbox.path("log")).unwrap().contains("ended"));
+}
+
+#[test]
+fn sigterm_ends_a_mount_in_use_with_its_last_file_and_a_second_one_at_once() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&[]).ok();
+    let pid = sandbox.pid();
+    let open = File::open(sandbox.path("mnt/a")).unwrap();
+    kill(pid, Signal::TERM);
+    wait_until("the mount is away", || !sandbox.is_mounted());
+    assert!(is_alive(pid));
+    kill(pid, Signal::TERM);
+    wait_until("the daemon has ended", || !is_alive(pid));
+    drop(open);
+}
+
+#[test]
+fn in_the_foreground_it_stays_and_ctrl_c_ends_it() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let mut child = Command::new(HITHER)
+        .args(["mount", "dir", "--foreground", &sandbox.text("origin"), &sandbox.text("mnt")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("it is mounted", || sandbox.path("mnt/a").exists());
+    wait_until("it can be asked", || hither(["status", &sandbox.text("mnt")]).code == 0);
+    assert_eq!(sandbox.pid(), child.id());
+    kill(child.id(), Signal::INT);
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(0));
+    let mut log = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(log.contains("mounted") && log.contains("ended"), "{log}");
+    assert!(!sandbox.is_mounted());
+}
+
+#[test]
+fn metrics_are_served_on_this_machine() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&["--metrics", "0"]).ok();
+    fs::read(sandbox.path("mnt/a")).unwrap();
+    let url = sandbox.status()["metrics"].as_str().unwrap().to_owned();
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    let mut connection = TcpStream::connect(address).unwrap();
+    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    let labels = format!("{{mountpoint=\"{}\",store=\"{}\"}}", sandbox.text("mnt"), sandbox.text("store"));
+    assert!(answer.contains(&format!("hither_cache_misses_total{labels} 1\n")), "{answer}");
+    assert!(answer.contains("# TYPE hither_requests counter"), "{answer}");
+    hither(["umount", &sandbox.text("mnt")]).ok();
+}
+
+#[test]
+fn what_goes_wrong_in_the_daemon_is_said_by_the_command() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let said = sandbox.mount_cache(&["--metrics", &port]).failed(1);
+    assert!(said.contains("cannot serve metrics"), "{said}");
+    assert!(!sandbox.is_mounted());
+    let (origin, store) = (sandbox.text("origin"), sandbox.text("store"));
+    let mount = |log: &str, mnt: &str| {
+        hither(["mount", "cache", "--origin", &origin, "--store", &store, "--log", log, mnt])
+    };
+    assert!(mount("/nowhere/log", &sandbox.text("mnt")).failed(1).contains("/nowhere/log"));
+    assert!(mount(&sandbox.text("log"), &sandbox.text("origin/a")).failed(2).contains("mount point"));
+    // Nothing of it was left that would be in the way.
+    sandbox.mount_cache(&[]).ok();
+    hither(["umount", &sandbox.text("mnt")]).ok();
+}
+
+#[test]
+fn relative_paths_count_from_where_the_command_was_given() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let here = |line: &[&str]| {
+        crate::harness::Outcome::of(Command::new(HITHER).args(line).current_dir(sandbox.path("")))
+    };
+    here(&[
+        "mount", "cache", "--origin", "origin", "--store", "store", "--settle", "0", "--log", "log", "mnt",
+    ])
+    .ok();
+    assert_eq!(here(&["cache", "state", "mnt/a"]).ok(), "mnt/a: none, 9.8K\n");
+    assert!(here(&["status", "mnt/"]).ok().contains("cache"));
+    here(&["umount", "./mnt"]).ok();
+    assert!(sandbox.path("log").exists() && sandbox.path("store").exists());
+}

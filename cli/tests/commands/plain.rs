@@ -1,0 +1,140 @@
+//! What needs no mount: help, exit codes, generated files, the doctor.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{HITHER, Outcome, hither};
+
+#[test]
+fn help_is_for_a_person_with_a_deadline() {
+    let help = hither(["--help"]).ok();
+    let first: Vec<&str> = help.lines().take(5).collect();
+    assert!(first[0].contains("slow"), "{help}");
+    assert!(first[2..5].iter().all(|line| line.starts_with("  hither ")), "{help}");
+    assert!(help.contains("Exit codes: 0 done, 1 failed, 2 wrong usage"), "{help}");
+    for command in ["mount", "umount", "status", "cache", "doctor"] {
+        hither([command, "--help"]).ok();
+    }
+    assert_eq!(hither(["--version"]).ok(), format!("hither {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn wrong_usage_is_2() {
+    for line in [
+        &["dance"][..],
+        &["mount"],
+        &["mount", "cache", "/mnt"],
+        &["mount", "dir", "/a"],
+        &["mount", "cache", "--origin", "/a", "--store", "/b", "--revalidate", "1s", "--immutable", "/m"],
+        &["umount"],
+        &["cache", "state"],
+        &["cache", "warm"],
+        &["status", "/m", "--jsn"],
+        &["completions", "csh"],
+    ] {
+        let outcome = hither(line);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (2, ""), "{line:?}: {}", outcome.stderr);
+    }
+    assert_eq!(hither::<&str>([]).code, 2);
+}
+
+#[test]
+fn values_of_a_wrong_form_are_explained() {
+    let mount = |flag: &str, value: &str| {
+        hither(["mount", "cache", "--origin", "/o", "--store", "/s", flag, value, "/m"]).failed(2)
+    };
+    assert!(mount("--capacity", "5X").contains("`5X` is not a size: write 512, 64K"));
+    assert!(mount("--revalidate", "soon").contains("`soon` is not a time: write 500ms, 1s"));
+    assert!(mount("--min-free", "120%").contains("`120%` is not a share"));
+    assert!(mount("--quota", "100=5G").contains("write `projid 100`"));
+    assert!(mount("--metrics", "here").contains("write 9101 or 127.0.0.1:9101"));
+    let rule = mount("--rule", "projid={100");
+    assert!(
+        rule.contains("  projid={100\n") && rule.contains("             ^"),
+        "a caret under the place: {rule}"
+    );
+}
+
+#[test]
+fn paths_that_are_not_there_are_2() {
+    assert!(hither(["status", "/nowhere"]).failed(2).contains("/nowhere"));
+    assert!(hither(["umount", "/proc"]).failed(2).contains("not a mount point of hither"));
+    assert!(hither(["cache", "state", "/etc/passwd"]).failed(2).contains("does not lie on a mount"));
+    assert!(hither(["cache", "warm", "/no/such"]).failed(2).contains("/no/such"));
+    let mount =
+        |origin, store, mnt| hither(["mount", "cache", "--origin", origin, "--store", store, mnt]).failed(2);
+    assert!(mount("/nowhere", "/dev/shm/hither-test-store", "/mnt").contains("origin /nowhere"));
+    assert!(mount("/etc", "/nowhere/store", "/mnt").contains("store /nowhere"));
+    assert!(mount("/etc", "/dev/shm/hither-test-store", "/nowhere").contains("mount point /nowhere"));
+    assert!(mount("/etc", "/etc/store", "/mnt").contains("they must be apart"));
+    assert!(mount("/etc", "/mnt/store", "/mnt").contains("they must be apart"));
+}
+
+#[test]
+fn completions_are_scripts() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = hither(["completions", shell]).ok();
+        assert!(script.contains("revalidate"), "{shell}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("hither.bash");
+    fs::write(&file, hither(["completions", "bash"]).ok()).unwrap();
+    let checked = Outcome::of(Command::new("bash").arg("-n").arg(&file));
+    assert_eq!((checked.code, checked.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn manual_pages_are_made_of_every_command() {
+    assert!(hither(["man"]).ok().contains(".TH hither 1"));
+    let dir = tempfile::tempdir().unwrap();
+    hither(["man".as_ref(), dir.path().as_os_str()]).ok();
+    let page = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    assert!(page("hither.1").contains("hither\\-mount(1)"));
+    assert!(page("hither-mount-cache.1").contains("\\-\\-revalidate"));
+    assert!(page("hither-cache-rules-add.1").contains("RULE"));
+    assert!(!page("hither-mount-cache.1").contains("detached"), "what is hidden stays so");
+    assert!(hither(["man", "/nowhere"]).failed(2).contains("/nowhere"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    for line in [&["completions", "bash"][..], &["man"], &["--help"], &["doctor"], &["status"]] {
+        let mut child =
+            Command::new(HITHER).args(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{line:?}");
+    }
+}
+
+#[test]
+fn the_doctor_says_what_to_do_about_each_no() {
+    let outcome = hither(["doctor", "--json", "/dev/shm", "/proc"]);
+    let findings: Vec<Value> = serde_json::from_str(&outcome.stdout).unwrap();
+    let find = |name: &str, directory: Option<&str>| {
+        let found = findings.iter().find(|finding| {
+            finding["name"] == name && finding.get("directory").and_then(Value::as_str) == directory
+        });
+        found.unwrap_or_else(|| panic!("no {name} in {findings:#?}"))
+    };
+    for finding in &findings {
+        assert!(
+            finding["ok"] == true || finding["advice"].as_str().is_some_and(|text| text.len() > 10),
+            "{finding}"
+        );
+    }
+    let hopeless = findings.iter().any(|finding| finding["needed"] == true && finding["ok"] == false);
+    assert_eq!(outcome.code, i32::from(hopeless));
+    for name in ["kernel", "FUSE over io_uring", "fusermount3", "user_allow_other", "mounting", "/dev/fuse"] {
+        find(name, None);
+    }
+    assert_eq!(find("file handles", Some("/dev/shm"))["ok"], true);
+    assert_eq!(find("leases", Some("/dev/shm"))["ok"], true);
+    assert_eq!(find("file handles", Some("/proc"))["ok"], false);
+    let left = fs::read_dir("/dev/shm").unwrap().flatten().map(|entry| entry.file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with(".hither-doctor")));
+    assert_eq!(hither(["doctor", "/nowhere"]).code, 1);
+}
