@@ -29,6 +29,7 @@ mod store;
 mod tree;
 mod version;
 mod window;
+mod xattrs;
 
 pub use cache::Cache;
 pub use options::Options;

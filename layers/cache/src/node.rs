@@ -18,6 +18,7 @@ use crate::index::Copy;
 use crate::listing;
 use crate::record::Key;
 use crate::shared::Shared;
+use crate::xattrs::Xattrs;
 
 /// See the module. For directories only `directory` is used, for regular files only `file`.
 pub(crate) struct CacheNode {
@@ -30,6 +31,7 @@ pub(crate) struct CacheNode {
     place: Mutex<Option<(Arc<CacheNode>, OsString)>>,
     pub(crate) file: Mutex<FileState>,
     pub(crate) directory: Mutex<Directory>,
+    pub(crate) xattrs: Mutex<Option<Box<Xattrs>>>,
 }
 
 impl std::fmt::Debug for CacheNode {
@@ -54,6 +56,7 @@ impl CacheNode {
             place: Mutex::new(None),
             file: Mutex::default(),
             directory: Mutex::default(),
+            xattrs: Mutex::default(),
         }
     }
 
@@ -352,8 +355,7 @@ impl Node for CacheNode {
     }
 
     fn getxattr(&self, call: &Call, name: &OsStr) -> Result<Vec<u8>> {
-        call.patience.check()?;
-        self.origin_result(self.origin.getxattr(call, name))
+        self.xattr(call, name)
     }
 
     fn setxattr(&self, call: &Call, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()> {

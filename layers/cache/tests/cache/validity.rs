@@ -211,3 +211,23 @@ fn what_a_refusal_promises_outlives_the_node_that_the_kernel_forgets() {
     drop(entry);
     assert_eq!(kit.program.lookup("f").unwrap().epoch, 0, "the second open would be refused as well");
 }
+
+#[test]
+fn attributes_are_asked_once_for_each_version() {
+    let kit = Kit::new(Options { revalidate: Duration::from_secs(3600), ..options() });
+    kit.elsewhere.write("f", b"bytes").unwrap();
+    kit.cached("f");
+    let (node, call) = (kit.program.node("f").unwrap(), kit.program.call());
+    let get = || node.getxattr(call, "user.a".as_ref());
+    for _ in 0..3 {
+        assert_eq!(get().unwrap_err().errno(), Errno::NODATA);
+    }
+    assert_eq!(kit.origin.count(hither_testkit::faults::Kind::Getxattr), 1);
+    node.setxattr(call, "user.a".as_ref(), b"value", hither_vfs::XattrFlags::empty()).unwrap();
+    for _ in 0..3 {
+        assert_eq!(get().unwrap(), b"value");
+    }
+    node.removexattr(call, "user.a".as_ref()).unwrap();
+    assert_eq!(get().unwrap_err().errno(), Errno::NODATA);
+    assert_eq!(kit.origin.count(hither_testkit::faults::Kind::Getxattr), 3);
+}
