@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::fs::FallocateFlags;
 
-use crate::{Call, Entry, FileKind, Result};
+use crate::{Attr, Call, Entry, FileKind, Result};
 
 /// A local file that holds all bytes of an open file, current for as long as the open lasts: the front end may hand
 /// it to the kernel (FUSE passthrough) or to the program, and is then out of the way.
@@ -77,6 +77,14 @@ pub trait Handle: Send + Sync + Any {
     /// writable mapping; `None` where the file system cannot tell. What such a writer does may show in no timestamp
     /// before it is done (and a mapping's later stores in none at all).
     fn has_writer(&self, call: &Call) -> Result<Option<bool>> {
+        let _ = call;
+        Ok(None)
+    }
+
+    /// Attributes of the version that this open shows, where that may not be the node's present one any more; `None`
+    /// where the node's are right. Without it a kernel that serves the open from its page cache cuts an old version to
+    /// the length of the present one.
+    fn getattr(&self, call: &Call) -> Result<Option<Attr>> {
         let _ = call;
         Ok(None)
     }

@@ -25,8 +25,10 @@ pub(crate) struct Known {
     pub(crate) epoch: Epoch,
     /// Its opens, and the backing they share.
     pub(crate) opens: Mutex<Opens>,
-    /// The epoch has moved: what was said of the node may be wrong soon.
+    /// The inode is in another epoch now: what is said of it may not fit the opens of this one.
     superseded: AtomicBool,
+    /// No lookup gives this id again.
+    retired: AtomicBool,
     /// Somebody could write past us, through a backing: size and times are to be asked for often.
     written_by_kernel: AtomicBool,
 }
@@ -41,6 +43,7 @@ impl Known {
             epoch,
             opens: Mutex::default(),
             superseded: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             written_by_kernel: AtomicBool::new(false),
         }
     }
@@ -48,6 +51,12 @@ impl Known {
     /// The epoch has moved.
     pub(crate) fn supersede(&self) {
         self.superseded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a lookup that found this in that epoch means this id.
+    fn stands_for(&self, node: &Arc<dyn Node>, epoch: Epoch) -> bool {
+        // A number that was given to another inode meanwhile comes with another node.
+        self.epoch == epoch && Arc::ptr_eq(&self.node, node) && !self.retired.load(Ordering::Relaxed)
     }
 
     /// Whether the epoch has moved, as far as is known here.
@@ -84,9 +93,9 @@ struct Slot {
 /// The ids of one inode: nearly always one.
 #[derive(Default)]
 struct Ids {
-    /// The id that a lookup in this epoch gives.
+    /// The id that the last lookup gave.
     current: Option<Arc<Known>>,
-    /// Older epochs, and ids that were retired.
+    /// Other epochs (which may come back), and ids that were retired.
     others: Vec<Arc<Known>>,
 }
 
@@ -97,6 +106,15 @@ impl Ids {
 
     fn len(&self) -> usize {
         usize::from(self.current.is_some()) + self.others.len()
+    }
+
+    fn set_current(&mut self, known: Arc<Known>) {
+        self.others.retain(|other| other.id != known.id);
+        known.superseded.store(false, Ordering::Relaxed);
+        if let Some(before) = self.current.replace(known) {
+            before.supersede();
+            self.others.push(before);
+        }
     }
 
     fn remove(&mut self, id: u64) {
@@ -151,43 +169,28 @@ impl Nodes {
         let mut shard = self.shards[shard_number as usize].lock();
         let Shard { by_id, by_identity } = &mut *shard;
         let ids = by_identity.entry(identity).or_default();
-        // A number that was given to another inode meanwhile comes with another node.
-        let is_same = |known: &&Arc<Known>| known.epoch == epoch && Arc::ptr_eq(&known.node, &entry.node);
-        if let Some(known) = ids.current.as_ref().filter(is_same) {
+        let found = ids.all().find(|known| known.stands_for(&entry.node, epoch)).cloned();
+        if let Some(known) = found {
             if let Some(slot) = by_id.get_mut(&known.id) {
                 slot.lookups += 1;
             }
-            return known.clone();
-        }
-        // Of two lookups at once the one with the older epoch may come here last.
-        let is_late = ids.current.as_ref().is_some_and(|current| epoch < current.epoch);
-        if let Some(known) = ids.others.iter().find(|other| is_late && is_same(other)) {
-            if let Some(slot) = by_id.get_mut(&known.id) {
-                slot.lookups += 1;
+            if ids.current.as_ref().is_none_or(|current| current.id != known.id) {
+                ids.set_current(known.clone());
             }
-            return known.clone();
+            return known;
         }
         self.beside.fetch_add(usize::from(ids.len() > 0), Ordering::Relaxed);
         let id = self.next.fetch_add(1, Ordering::Relaxed) * SHARDS + shard_number;
         let known = Arc::new(Known::new(id, entry.node.clone(), epoch));
-        let older = if is_late { Some(known.clone()) } else { ids.current.replace(known.clone()) };
-        if let Some(older) = older {
-            older.supersede();
-            ids.others.push(older);
-        }
+        ids.set_current(known.clone());
         by_id.insert(id, Slot { known: known.clone(), lookups: 1 });
         known
     }
 
     /// No lookup gives this id any more: the next one gives the inode a new id.
     pub(crate) fn retire(&self, known: &Known) {
+        known.retired.store(true, Ordering::Relaxed);
         known.supersede();
-        let mut shard = self.shards[(known.id % SHARDS) as usize].lock();
-        if let Some(ids) = shard.by_identity.get_mut(&known.identity)
-            && let Some(retired) = ids.current.take_if(|current| current.id == known.id)
-        {
-            ids.others.push(retired);
-        }
     }
 
     /// The kernel forgets `count` lookups of an id.

@@ -63,8 +63,27 @@ pub(crate) struct Version {
     pub(crate) nlink: u32,
 }
 
+impl Version {
+    fn attr(&self, ino: u64) -> Attr {
+        let time = Timestamp { sec: 1_000_000 + self.epoch as i64, nsec: 0 };
+        Attr {
+            ino,
+            size: self.bytes.lock().len() as u64,
+            mode: self.mode,
+            nlink: self.nlink,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            btime: Some(time),
+            blksize: 4096,
+            ..Attr::default()
+        }
+    }
+}
+
 struct Open {
     shared: Arc<Shared>,
+    ino: u64,
     version: Version,
 }
 
@@ -152,28 +171,12 @@ pub(crate) fn backing(bytes: &[u8]) -> Backing {
 impl File {
     fn entry(self: &Arc<Self>) -> Entry {
         let version = self.version.lock();
-        Entry { node: self.clone(), attr: self.attr_of(&version), epoch: version.epoch }
-    }
-
-    fn attr_of(&self, version: &Version) -> Attr {
-        let time = Timestamp { sec: 1_000_000 + version.epoch as i64, nsec: 0 };
-        Attr {
-            ino: self.ino,
-            size: version.bytes.lock().len() as u64,
-            mode: version.mode,
-            nlink: version.nlink,
-            atime: time,
-            mtime: time,
-            ctime: time,
-            btime: Some(time),
-            blksize: 4096,
-            ..Attr::default()
-        }
+        Entry { node: self.clone(), attr: version.attr(self.ino), epoch: version.epoch }
     }
 
     fn open_version(&self) -> Arc<dyn Handle> {
         self.shared.open_handles.fetch_add(1, Ordering::SeqCst);
-        Arc::new(Open { shared: self.shared.clone(), version: self.version.lock().clone() })
+        Arc::new(Open { shared: self.shared.clone(), ino: self.ino, version: self.version.lock().clone() })
     }
 
     /// A new version in the next epoch: what is open keeps the old one.
@@ -325,7 +328,7 @@ impl Node for File {
 
     fn getattr(&self, call: &Call) -> Result<Attr> {
         self.shared.enter(call, "getattr")?;
-        Ok(self.attr_of(&self.version.lock()))
+        Ok(self.version.lock().attr(self.ino))
     }
 
     fn setattr(&self, call: &Call, set: &SetAttr, _: Option<&dyn Handle>) -> Result<Attr> {
@@ -337,7 +340,7 @@ impl Node for File {
         if let Some(size) = set.size {
             version.bytes.lock().resize(size as usize, 0);
         }
-        Ok(self.attr_of(&version))
+        Ok(version.attr(self.ino))
     }
 
     fn open(&self, call: &Call, _: OFlags, at: Epoch) -> Result<Arc<dyn Handle>> {
@@ -425,6 +428,11 @@ impl Handle for Open {
 
     fn keep_cache(&self) -> bool {
         true
+    }
+
+    fn getattr(&self, call: &Call) -> Result<Option<Attr>> {
+        self.shared.enter(call, "getattr of an open")?;
+        Ok(Some(self.version.attr(self.ino)))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -23,8 +23,8 @@ impl Dispatcher {
         args: &GetattrIn,
         reply: &mut Reply,
     ) -> Result<Flow> {
-        let handle = (args.getattr_flags & GETATTR_FH != 0).then_some(args.fh);
-        let attr = self.attr_of(call, known, handle)?;
+        let open = (args.getattr_flags & GETATTR_FH != 0).then_some(args.fh);
+        let attr = self.attr_of(call, known, open)?;
         reply.put_timed(&encode::getattr(&attr, self.attr_timeout(known)), ATTR_TIMEOUTS);
         Ok(Flow::Answer)
     }
@@ -36,13 +36,20 @@ impl Dispatcher {
         args: &StatxIn,
         reply: &mut Reply,
     ) -> Result<Flow> {
-        let handle = (args.getattr_flags & GETATTR_FH != 0).then_some(args.fh);
-        let attr = self.attr_of(call, known, handle)?;
+        let open = (args.getattr_flags & GETATTR_FH != 0).then_some(args.fh);
+        let attr = self.attr_of(call, known, open)?;
         reply.put_timed(&encode::statx(&attr, self.attr_timeout(known)), ATTR_TIMEOUTS);
         Ok(Flow::Answer)
     }
 
-    fn attr_of(&self, call: &Call, known: &Known, _handle: Option<u64>) -> Result<Attr> {
+    /// The kernel names an open where it asks for its own sake (to read within the file's size); `stat` and `fstat` ask
+    /// for the node.
+    fn attr_of(&self, call: &Call, known: &Known, open: Option<u64>) -> Result<Attr> {
+        if let Some(file) = open.and_then(|number| self.files.get(number))
+            && let Some(attr) = file.handle.getattr(call)?
+        {
+            return Ok(attr);
+        }
         known.node.getattr(call)
     }
 

@@ -27,6 +27,27 @@ fn an_old_epoch_is_stale_and_the_next_lookup_gives_another_id() {
 }
 
 #[test]
+fn an_epoch_that_comes_back_has_its_id_again() {
+    let fs = Scripted::new();
+    let file = fs.add("a", b"");
+    let play = Play::new(fs);
+    let first = play.lookup("a");
+    file.advance(b"", None);
+    let second = play.lookup("a");
+    file.version.lock().epoch = 1;
+    let third = play.lookup("a");
+    assert_eq!((third.nodeid, third.attr_valid), (first.nodeid, 86_400));
+    let (_, body) = play.ask(opcode::GETATTR, second.nodeid, |out| Pad::<16>.put(out));
+    assert_eq!(body[..8], [0; 8], "the other is not the present one now");
+    for (nodeid, lookups) in [(first.nodeid, 2_u64), (second.nodeid, 1)] {
+        assert!(play.dispatcher.nodes.has_siblings() || nodeid == second.nodeid);
+        play.send(opcode::FORGET, nodeid, |out| lookups.put(out));
+        play.until(|dispatcher| dispatcher.nodes.get(nodeid).is_none());
+    }
+    assert!(!play.dispatcher.nodes.has_siblings());
+}
+
+#[test]
 fn all_opens_of_an_id_share_one_backing_id() {
     let fs = Scripted::new();
     let file = fs.add("a", b"");

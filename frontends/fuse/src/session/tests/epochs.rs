@@ -35,7 +35,8 @@ fn old_opens_keep_the_old_version_and_new_ones_get_the_new() {
         let path = mounted.path("file");
         let mut held = Vec::new();
         for round in 0_u32..6 {
-            let bytes = format!("version {round}").repeat(round as usize + 1).into_bytes();
+            // They grow, and shrink.
+            let bytes = format!("version {round}").repeat((round as usize * 5) % 7 + 1).into_bytes();
             // Every other version has a backing: both kinds of opens live side by side.
             let given = (round % 2 == 0).then(|| backing(&bytes));
             file.advance(&bytes, given);
@@ -44,6 +45,9 @@ fn old_opens_keep_the_old_version_and_new_ones_get_the_new() {
             held.push((open, bytes));
             for (open, bytes) in &held {
                 assert_eq!(read(open), *bytes, "round {round}");
+                assert_eq!(fs::metadata(&path).unwrap().len(), held[round as usize].1.len() as u64);
+                open.metadata().unwrap();
+                assert_eq!(read(open), *bytes, "also after somebody asked for the attributes of the node");
             }
         }
         let inodes: Vec<u64> = held.iter().map(|(open, _)| open.metadata().unwrap().ino()).collect();
