@@ -79,16 +79,17 @@ impl Client {
         Ok(node)
     }
 
-    /// The directory of a path's last name, and that name.
+    /// The directory of a path's last name, and that name; ENOTDIR if it is no directory.
     pub fn parent<'a>(&self, path: &'a (impl AsRef<Path> + ?Sized)) -> Result<(Arc<dyn Node>, &'a OsStr)> {
         let path = path.as_ref();
         let name = names(path).last().ok_or(Errno::INVAL)?;
         let mut node = self.root.clone();
-        let mut before = names(path).peekable();
-        while let Some(part) = before.next() {
-            if before.peek().is_some() {
-                node = node.lookup(&self.call, part)?.node;
+        for part in names(path.parent().unwrap_or(Path::new(""))) {
+            let entry = node.lookup(&self.call, part)?;
+            if entry.attr.kind() != FileKind::Directory {
+                return Err(Errno::NOTDIR.into());
             }
+            node = entry.node;
         }
         Ok((node, name))
     }

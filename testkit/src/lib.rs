@@ -4,5 +4,6 @@ mod check;
 pub mod client;
 pub mod conformance;
 pub mod faults;
+pub mod model;
 
 pub use client::Client;

@@ -199,11 +199,12 @@ impl Handle for MemHandle {
         if offset.checked_add(length).is_none() || to_offset.checked_add(length).is_none() {
             return Err(Errno::OVERFLOW.into());
         }
-        let apart = offset + length <= to_offset || to_offset + length <= offset;
-        if Arc::ptr_eq(&to.node, &self.node) && !apart {
+        // What counts is what there is to copy: a range behind the end overlaps with nothing.
+        let length = length.min(self.node.attr().size.saturating_sub(offset));
+        let overlap = to_offset + length > offset && to_offset < offset + length;
+        if Arc::ptr_eq(&to.node, &self.node) && overlap {
             return Err(Errno::INVAL.into());
         }
-        let length = length.min(self.node.attr().size.saturating_sub(offset));
         if to_offset + length > FILE_MAX {
             return Err(Errno::FBIG.into());
         }
