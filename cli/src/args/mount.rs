@@ -168,7 +168,7 @@ struct OptionArgs {
     /// What the kernel reads ahead of a sequential reader [default: 128K].
     #[arg(long, value_name = "SIZE")]
     read_ahead: Option<Size>,
-    /// Threads that take requests from the kernel [default: one a processor].
+    /// Threads that take requests from the kernel [default: one a processor, 2 to 16].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Further flags of the mount, separated by commas.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use clap::CommandFactory;
 use hither_stack::config::keys_of;
-use hither_stack::{CacheSettings, DirConfig, MountOptions};
+use hither_stack::units::Period;
+use hither_stack::{CacheConfig, CacheSettings, DirConfig, FsConfig, MountConfig, MountOptions};
 
 use super::*;
 
@@ -62,4 +63,32 @@ fn help_begins_with_an_example_that_is_right() {
         let words = example.split('#').next().unwrap().split_whitespace();
         Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{example}: {error}"));
     }
+}
+
+/// What help says of a default is what happens without the flag.
+#[test]
+fn help_tells_the_true_defaults() {
+    let command = command(&["mount", "cache"]);
+    let told = |flag: &str| {
+        let found = command.get_arguments().find(|other| other.get_long() == Some(flag));
+        let help = found.and_then(|flag| flag.get_help()).unwrap().to_string();
+        help.rsplit_once("[default: ").unwrap().1.trim_end_matches(['.', ']']).to_owned()
+    };
+    let settings = CacheSettings::new("/s".into());
+    let options = settings.to_options(String::new(), [0; 16]);
+    assert_eq!(told("revalidate"), Period(options.revalidate).to_string());
+    assert_eq!(told("settle"), settings.settle.to_string());
+    assert_eq!(told("whole-file"), settings.whole_file.to_string());
+    assert_eq!(told("high-water"), settings.high_water.to_string());
+    assert_eq!(told("low-water"), settings.low_water.to_string());
+    assert_eq!(told("min-free"), settings.min_free.to_string());
+    assert_eq!(told("sync-every"), settings.sync_every.to_string());
+    assert_eq!(told("fetches"), settings.fetches.to_string());
+    let fs = FsConfig::Cache(Box::new(CacheConfig {
+        origin: FsConfig::Dir(DirConfig { source: "/o".into() }),
+        settings,
+    }));
+    let mount = MountConfig { mountpoint: "/m".into(), options: MountOptions::default(), fs };
+    let deadline = Period(mount.deadline().unwrap()).to_string();
+    assert_eq!(told("origin-timeout"), format!("{deadline} with a cache, else inf"));
 }

@@ -208,3 +208,54 @@ fn settings_that_contradict_each_other_are_refused() {
     assert!(refused(|s| (s.min_file, s.max_file) = (Size(2), Size(1))).contains("min-file"));
     assert!(refused(|s| s.fetches = 0).contains("fetches"));
 }
+
+/// `docs/CONFIG.md`, which is for people, and what it shows and lists.
+const GUIDE: &str = include_str!("../../../docs/CONFIG.md");
+
+#[test]
+fn the_example_of_the_guide_is_right_and_shows_the_defaults() {
+    let example = GUIDE.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let mounts = read(example).unwrap();
+    assert_eq!(mounts.keys().collect::<Vec<_>>(), ["images", "plain", "proj"]);
+    let FsConfig::Cache(proj) = &mounts["proj"].fs else { panic!() };
+    let defaults = CacheSettings::new("/nvme/hither".into());
+    let chosen = CacheSettings {
+        revalidate: None,
+        rules: RuleSet::default(),
+        max_file: defaults.max_file,
+        capacity: None,
+        quota: BTreeMap::new(),
+        ..proj.settings.clone()
+    };
+    assert_eq!(chosen, defaults, "what the example does not choose is said with its default");
+    assert_eq!(proj.settings.revalidate.unwrap().0, hither_cache::Options::default().revalidate);
+    for mount in mounts.values() {
+        if let FsConfig::Cache(cache) = &mount.fs {
+            cache.settings.check().unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_guide_lists_every_key_with_its_default() {
+    let rows: Vec<&str> = GUIDE.lines().filter(|line| line.starts_with("| `")).collect();
+    let row = |key: &str| {
+        let quoted = format!("`{key}`");
+        let found = rows.iter().find(|row| row.split('|').nth(1).is_some_and(|cell| cell.contains(&quoted)));
+        *found.unwrap_or_else(|| panic!("docs/CONFIG.md does not list {key}"))
+    };
+    let special = ["mountpoint", "type", "origin"];
+    let keys = [&special[..], keys_of::<MountOptions>(), keys_of::<DirConfig>(), keys_of::<CacheSettings>()]
+        .concat();
+    assert!(keys.len() > 20);
+    keys.iter().for_each(|key| drop(row(key)));
+    let defaults = CacheSettings::new("/s".into());
+    let cell = |key: &str| row(key).split('|').nth(2).unwrap().trim().replace(['`', '"'], "");
+    assert_eq!(cell("revalidate"), Period(hither_cache::Options::default().revalidate).to_string());
+    assert_eq!(cell("settle"), defaults.settle.to_string());
+    assert_eq!(cell("sync-every"), defaults.sync_every.to_string());
+    assert_eq!(cell("whole-file"), defaults.whole_file.to_string());
+    assert_eq!(cell("fetches"), defaults.fetches.to_string());
+    assert_eq!(cell("high-water"), format!("{}, {}", defaults.high_water.0, defaults.low_water.0));
+    assert_eq!(cell("min-free"), defaults.min_free.to_string());
+}
