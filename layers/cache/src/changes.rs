@@ -118,7 +118,7 @@ impl CacheNode {
         remove: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         call.patience.check()?;
-        let Some((node, attr)) = self.file_at(call, name)? else { return remove() };
+        let Some((node, attr)) = self.known_at(call, name)? else { return remove() };
         if attr.nlink > 1 {
             return node.changing_meta_to(call, remove, |()| None);
         }
@@ -129,8 +129,7 @@ impl CacheNode {
 
     /// The file has no name any more, unless somebody gave it another one meanwhile.
     fn lost_last_name(&self, call: &Call) {
-        let is_gone = !matches!(self.origin.getattr(call), Ok(attr) if attr.nlink > 0);
-        if is_gone {
+        if self.is_file() && !matches!(self.origin.getattr(call), Ok(attr) if attr.nlink > 0) {
             // Readers that have it open keep what they have: the copy's data lives as long as it is open.
             let dropped = self.file.lock().unback();
             self.let_go(dropped, "the file was removed");
@@ -139,10 +138,10 @@ impl CacheNode {
         self.file.lock().forget_known(self.shared.next_stamp());
     }
 
-    /// The regular file of that name, if there is one. Known names cost nothing.
-    fn file_at(&self, call: &Call, name: &OsStr) -> Result<Option<(Arc<CacheNode>, Attr)>> {
+    /// What a name leads to, if to anything. Names that were looked up a moment ago, as the kernel does, cost nothing.
+    fn known_at(&self, call: &Call, name: &OsStr) -> Result<Option<(Arc<CacheNode>, Attr)>> {
         match self.find(call, name) {
-            Ok((node, attr, _)) => Ok(node.is_file().then_some((node, attr))),
+            Ok((node, attr, _)) => Ok(Some((node, attr))),
             Err(error) if error.is_would_block() => Err(error),
             // What is wrong with the name the change itself will say.
             Err(_) => Ok(None),
@@ -159,8 +158,8 @@ impl CacheNode {
         flags: RenameFlags,
     ) -> Result<()> {
         call.patience.check()?;
-        let moved = self.file_at(call, name)?;
-        let target = new_parent.file_at(call, new_name)?;
+        let moved = self.known_at(call, name)?;
+        let target = new_parent.known_at(call, new_name)?;
         let rename = || {
             new_parent.changing_names(call, &[new_name], || {
                 self.changing_names(call, &[name], || {

@@ -170,6 +170,31 @@ fn removed_and_replaced_files_leave_no_copy() {
 }
 
 #[test]
+fn what_one_name_loses_the_other_shows() {
+    let kit = Kit::new(Options { revalidate: Duration::from_secs(3600), ..options() });
+    let (root, call) = (kit.program.root().clone(), kit.program.call().clone());
+    for (kind, mode) in [("fifo", 0o010_644), ("file", 0o100_644)] {
+        let first = root.mknod(&call, format!("{kind}1").as_ref(), mode, 0).unwrap();
+        for n in 2..5 {
+            root.link(&call, format!("{kind}{n}").as_ref(), &*first.node).unwrap();
+        }
+        let nlink = || kit.program.attr(format!("{kind}1")).unwrap().nlink;
+        assert_eq!(nlink(), 4);
+        kit.program.unlink(format!("{kind}2")).unwrap();
+        assert_eq!(nlink(), 3, "{kind} after unlink");
+        root.mknod(&call, format!("{kind}x").as_ref(), mode, 0).unwrap();
+        let over = format!("{kind}3");
+        root.rename(&call, format!("{kind}x").as_ref(), &*root, over.as_ref(), RenameFlags::empty()).unwrap();
+        assert_eq!(nlink(), 2, "{kind} after rename over");
+        let ctime = first.node.getattr(&call).unwrap().ctime;
+        let (from, to) = (format!("{kind}1"), format!("{kind}y"));
+        root.rename(&call, from.as_ref(), &*root, to.as_ref(), RenameFlags::empty()).unwrap();
+        assert!(first.node.getattr(&call).unwrap().ctime > ctime, "{kind} after its own rename");
+        root.rename(&call, to.as_ref(), &*root, from.as_ref(), RenameFlags::empty()).unwrap();
+    }
+}
+
+#[test]
 fn hard_links_share_one_copy() {
     let kit = Kit::new(options());
     kit.elsewhere.write("f", b"bytes").unwrap();
