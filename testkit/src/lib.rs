@@ -3,6 +3,7 @@
 mod check;
 pub mod client;
 pub mod conformance;
+pub mod differential;
 pub mod faults;
 pub mod model;
 

@@ -90,6 +90,11 @@ impl Kinds {
         Kinds(bits)
     }
 
+    /// These, but for some.
+    pub fn without(self, kinds: &[Kind]) -> Self {
+        Kinds(self.0 & !Kinds::of(kinds).0)
+    }
+
     /// Whether the kind is among them.
     pub fn contains(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u8) != 0

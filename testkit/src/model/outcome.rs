@@ -109,6 +109,14 @@ pub struct Item {
 }
 
 impl State {
+    /// A tree that cannot be walked is one that differs from all others.
+    pub(crate) fn cannot_be_walked(&mut self, error: &dyn fmt::Display) {
+        let (kind, mtime) = (FileKind::Directory, Time::Clock);
+        let stat = Stat { kind, permissions: 0, nlink: 0, uid: 0, gid: 0, size: 0, mtime };
+        let item = Item { stat, bytes: Vec::new(), xattrs: BTreeMap::new(), first: String::new() };
+        self.0.insert(format!("(the walk failed: {error})"), item);
+    }
+
     /// What differs, a line a difference.
     pub(crate) fn differences(&self, other: &State, names: (&str, &str)) -> Vec<String> {
         let mut lines = Vec::new();

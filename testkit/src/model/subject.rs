@@ -118,15 +118,10 @@ impl Subject {
     fn copy(&self, from: &Place, offset: u32, to: &Place, to_offset: u32, length: u16) -> Result<Outcome> {
         let Some(from) = self.open(from, OFlags::RDONLY)? else { return Ok(Outcome::NotAsked) };
         let Some(to) = self.open(to, OFlags::WRONLY)? else { return Ok(Outcome::NotAsked) };
-        let (mut done, length) = (0, u64::from(length));
-        while done < length {
-            let (at, to_at) = (u64::from(offset) + done, u64::from(to_offset) + done);
-            match from.copy_range(self.client.call(), at, &*to, to_at, length - done)? {
-                0 => break,
-                copied => done += copied,
-            }
-        }
-        Ok(Outcome::Moved(done))
+        // Once: a second call would find what the first has added to the end.
+        let copied =
+            from.copy_range(self.client.call(), offset.into(), &*to, to_offset.into(), length.into())?;
+        Ok(Outcome::Moved(copied))
     }
 
     fn list(&self, at: &Place) -> Result<Outcome> {
@@ -363,20 +358,7 @@ impl Target for Subject {
     fn state(&mut self) -> State {
         let mut state = State::default();
         if let Err(error) = self.collect(&**self.client.root(), "", &mut state, &mut BTreeMap::new()) {
-            // A tree that cannot be walked is a tree that differs.
-            let odd = format!("the walk failed: {error}");
-            let stat = Stat {
-                kind: FileKind::Directory,
-                permissions: 0,
-                nlink: 0,
-                uid: 0,
-                gid: 0,
-                size: 0,
-                mtime: super::outcome::Time::Clock,
-            };
-            state
-                .0
-                .insert(odd, Item { stat, bytes: Vec::new(), xattrs: BTreeMap::new(), first: String::new() });
+            state.cannot_be_walked(&error);
         }
         state
     }
