@@ -19,8 +19,14 @@ impl OutputError {
 /// Writes a line to standard output.
 pub fn line(text: impl AsRef<str>) -> Result<(), OutputError> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_ref().as_bytes())?;
+    out.write_all(harmless(text.as_ref(), |_| false).as_bytes())?;
     Ok(out.write_all(b"\n")?)
+}
+
+/// The text without control characters but those to `keep`: names of files, and what another user's daemon says, must
+/// not steer a terminal.
+fn harmless(text: &str, keep: impl Fn(char) -> bool) -> String {
+    text.chars().map(|c| if c.is_control() && !keep(c) { '?' } else { c }).collect()
 }
 
 /// Writes bytes to standard output as they are.
@@ -32,13 +38,16 @@ pub fn raw(bytes: &[u8]) -> Result<(), OutputError> {
 
 /// Writes a value as JSON for people and programs.
 pub fn json(value: &impl Serialize) -> Result<(), OutputError> {
-    line(serde_json::to_string_pretty(value).map_err(io::Error::from)?)
+    // JSON escapes control characters by itself.
+    let mut text = serde_json::to_vec_pretty(value).map_err(io::Error::from)?;
+    text.push(b'\n');
+    raw(&text)
 }
 
 /// Writes a line to standard error, with our name before it.
 pub fn complain(text: &str) {
     // Nobody is left to hear of a failure here.
-    let _ = writeln!(io::stderr().lock(), "hither: {text}");
+    let _ = writeln!(io::stderr().lock(), "hither: {}", harmless(text, |c| c == '\n'));
 }
 
 /// Writes a line to standard error that is no complaint.

@@ -92,3 +92,17 @@ fn help_tells_the_true_defaults() {
     let deadline = Period(mount.deadline().unwrap()).to_string();
     assert_eq!(told("origin-timeout"), format!("{deadline} with a cache, else inf"));
 }
+
+/// Commands that the documents show can be typed as they are.
+#[test]
+fn the_commands_of_the_documents_are_right() {
+    let mut commands = 0;
+    for text in [include_str!("../../../README.md"), include_str!("../../../docs/CONFIG.md")] {
+        for line in text.lines().filter(|line| line.starts_with("hither ")) {
+            let words = line.split(['#', '>']).next().unwrap().split_whitespace();
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
+            commands += 1;
+        }
+    }
+    assert!(commands >= 6, "{commands}");
+}

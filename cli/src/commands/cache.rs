@@ -8,7 +8,7 @@ use hither_stack::units::Size;
 
 use super::rules;
 use crate::args::cache::{Command, EvictArgs, MountArgs, StateArgs};
-use crate::control::client::{self, Client, Located};
+use crate::control::client::{Client, Located, Mounts};
 use crate::control::protocol::{FileState, Operation, Outcome, Progress, State, WirePath};
 use crate::failure::{self, DONE, FAILED, usage};
 use crate::output::{self, OutputError};
@@ -36,10 +36,10 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
 /// The only cache there is, or the one at a mount point.
 pub fn one_mount(mountpoint: Option<&Path>) -> anyhow::Result<Located> {
     if let Some(mountpoint) = mountpoint {
-        return client::mount_at(mountpoint);
+        return Mounts::read()?.at(mountpoint);
     }
     let is_cache = |located: &Located| located.entry.as_ref().is_some_and(|entry| entry.kind == "cache");
-    let mut caches: Vec<_> = client::mounts()?.into_iter().filter(is_cache).collect();
+    let mut caches: Vec<_> = Mounts::read()?.ours().into_iter().filter(is_cache).collect();
     match (caches.pop(), caches.is_empty()) {
         (Some(only), true) => Ok(only),
         (None, _) => Err(usage("no cache is mounted (see `hither status`)")),
@@ -49,23 +49,26 @@ pub fn one_mount(mountpoint: Option<&Path>) -> anyhow::Result<Located> {
     }
 }
 
-/// A path given by the person, found on its mount; connections are kept, since many paths lie on one.
-#[derive(Default)]
-struct Clients(Vec<(String, Client)>);
+/// Connections to the daemons of the mounts that paths lie on: one each, since many paths lie on one.
+struct Clients {
+    mounts: Mounts,
+    /// By device.
+    clients: Vec<(String, Client)>,
+}
 
 impl Clients {
     /// Where `path` lies below its mount, and a connection to that mount's daemon.
     fn of(&mut self, path: &Path) -> anyhow::Result<(&mut Client, WirePath)> {
-        let (located, below) = client::locate(path)?;
-        let device = located.mount.device.clone();
-        let at = match self.0.iter().position(|(other, _)| *other == device) {
+        let (mount, below) = self.mounts.locate(path)?;
+        let at = match self.clients.iter().position(|(device, _)| *device == mount.device) {
             Some(at) => at,
             None => {
-                self.0.push((device, located.connect()?));
-                self.0.len() - 1
+                let client = self.mounts.located(mount).connect()?;
+                self.clients.push((mount.device.clone(), client));
+                self.clients.len() - 1
             }
         };
-        match self.0.get_mut(at) {
+        match self.clients.get_mut(at) {
             Some((_, client)) => Ok((client, WirePath(below))),
             None => bail!("no connection"),
         }
@@ -73,7 +76,7 @@ impl Clients {
 
     /// After an error a connection may be anywhere in its conversation.
     fn forget(&mut self) {
-        self.0.clear();
+        self.clients.clear();
     }
 }
 
@@ -82,7 +85,7 @@ fn each(
     paths: &[PathBuf],
     mut act: impl FnMut(&mut Client, &Path, WirePath) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
-    let mut clients = Clients::default();
+    let mut clients = Clients { mounts: Mounts::read()?, clients: Vec::new() };
     let mut code = DONE;
     for path in paths {
         let done = clients.of(path).and_then(|(client, below)| act(client, path, below));

@@ -9,7 +9,7 @@ use hither_stack::units::Size;
 use serde::Serialize;
 
 use crate::args::status::Args;
-use crate::control::client::{self, Located};
+use crate::control::client::{Located, Mounts};
 use crate::control::protocol::{CacheStatus, Operation, Outcome, Status, WirePath};
 use crate::failure::FAILED;
 use crate::output;
@@ -33,11 +33,13 @@ enum Listed {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.mountpoint {
         Some(mountpoint) => {
-            let status = ask(&client::mount_at(mountpoint)?)?;
+            let status = ask(&Mounts::read()?.at(mountpoint)?)?;
             if args.json {
-                output::json(&status)?
+                output::json(&status)?;
             } else {
-                output::raw(describe(&status).as_bytes())?
+                for (topic, line) in describe(&status) {
+                    output::line(format!("{topic:<10} {line}"))?;
+                }
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -54,7 +56,8 @@ pub fn ask(located: &Located) -> anyhow::Result<Status> {
 }
 
 fn list(json: bool) -> anyhow::Result<ExitCode> {
-    let listed: Vec<Listed> = client::mounts()?
+    let listed: Vec<Listed> = Mounts::read()?
+        .ours()
         .iter()
         .map(|located| match ask(located) {
             Ok(status) => Listed::Known(Box::new(status)),
@@ -92,7 +95,7 @@ fn summary(mount: &Listed) -> String {
 }
 
 /// Everything that a person may want to know, a line a topic.
-fn describe(status: &Status) -> String {
+fn describe(status: &Status) -> Vec<(&str, String)> {
     let mut lines =
         vec![(status.kind.as_str(), format!("{} at {}", status.source, status.mountpoint.0.display()))];
     lines.push(("daemon", format!("pid {}, up {}, log: {}", status.pid, uptime(status.started), status.log)));
@@ -123,10 +126,7 @@ fn describe(status: &Status) -> String {
     if let Some(address) = &status.metrics {
         lines.push(("metrics", address.clone()));
     }
-    lines.iter().fold(String::new(), |mut text, (topic, line)| {
-        let _ = writeln!(text, "{topic:<10} {line}");
-        text
-    })
+    lines
 }
 
 fn describe_cache(cache: &CacheStatus, lines: &mut Vec<(&str, String)>) {

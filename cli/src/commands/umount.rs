@@ -7,14 +7,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::args::umount::Args;
-use crate::control::client::{self, Located};
+use crate::control::client::{Located, Mounts};
 use crate::control::protocol::Operation;
 use crate::control::registry;
 use crate::mountinfo;
 
 /// Unmounts.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let located = client::mount_at(&args.mountpoint)?;
+    let located = Mounts::read()?.at(&args.mountpoint)?;
     match &located.entry {
         Some(_) => unmount(&located, args.lazy)?,
         None => clear(&located)?,

@@ -41,6 +41,11 @@ impl Client {
         let connection = UnixStream::connect(&entry.socket.0).with_context(|| {
             format!("cannot reach the daemon of {} (process {})", mountpoint.display(), entry.pid)
         })?;
+        // A file of somebody else's making must not have us talk to another service.
+        let peer = hither_sys::peer::credentials(connection.as_fd())?;
+        if peer.uid != entry.owner {
+            bail!("{} is not the socket of a mount of user {}", entry.socket.0.display(), entry.owner);
+        }
         Ok(Client { connection: BufReader::new(connection), mountpoint })
     }
 
@@ -80,48 +85,55 @@ impl Client {
     }
 }
 
-/// All mounts of ours that the kernel knows, each with its daemon if there is one.
-pub fn mounts() -> anyhow::Result<Vec<Located>> {
-    let entries = registry::list();
-    let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
-    let ours = mounts.into_iter().filter(Mount::is_ours);
-    Ok(ours.map(|mount| Located { entry: daemon_of(&entries, &mount), mount }).collect())
+/// What is mounted, and which daemons say that they are there; as of one moment.
+pub struct Mounts {
+    mounts: Vec<Mount>,
+    entries: Vec<Entry>,
 }
 
-/// An entry is believed only about mounts of its own owner.
-fn daemon_of(entries: &[Entry], mount: &Mount) -> Option<Entry> {
-    let believed = |entry: &&Entry| entry.device == mount.device && Some(entry.owner) == mount.owner;
-    entries.iter().filter(believed).find(|entry| UnixStream::connect(&entry.socket.0).is_ok()).cloned()
-}
-
-/// The mount at a mount point.
-pub fn mount_at(mountpoint: &Path) -> anyhow::Result<Located> {
-    let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
-    let real = real_path(mountpoint, &mounts)?;
-    match mountinfo::at(&mounts, &real).filter(|mount| mount.is_ours()) {
-        Some(mount) => Ok(Located { entry: daemon_of(&registry::list(), mount), mount: mount.clone() }),
-        None => Err(usage(format!(
-            "{} is not a mount point of hither (see `hither status`)",
-            mountpoint.display()
-        ))),
+impl Mounts {
+    /// Asks the kernel and the registry.
+    pub fn read() -> anyhow::Result<Self> {
+        let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
+        Ok(Mounts { mounts, entries: registry::list() })
     }
-}
 
-/// The mount that `path` lies on, and the path below its root.
-///
-/// The file itself is never opened, so that asking what the cache has of it does not bring it there.
-pub fn locate(path: &Path) -> anyhow::Result<(Located, PathBuf)> {
-    let mounts = mountinfo::read().context("cannot read /proc/self/mountinfo")?;
-    let real = real_path(path, &mounts)?;
-    let Some(mount) = mountinfo::of_path(&mounts, &real).filter(|mount| mount.is_ours()) else {
-        return Err(usage(format!(
-            "{} does not lie on a mount of hither (see `hither status`)",
-            path.display()
-        )));
-    };
-    let below = real.strip_prefix(&mount.mountpoint).unwrap_or(&real);
-    let root = mount.root.strip_prefix("/").unwrap_or(&mount.root);
-    Ok((Located { entry: daemon_of(&registry::list(), mount), mount: mount.clone() }, root.join(below)))
+    /// All mounts of ours.
+    pub fn ours(&self) -> Vec<Located> {
+        self.mounts.iter().filter(|mount| mount.is_ours()).map(|mount| self.located(mount)).collect()
+    }
+
+    /// The mount of ours at a mount point.
+    pub fn at(&self, mountpoint: &Path) -> anyhow::Result<Located> {
+        let real = real_path(mountpoint, &self.mounts)?;
+        let ours = mountinfo::at(&self.mounts, &real).filter(|mount| mount.is_ours());
+        ours.map(|mount| self.located(mount)).ok_or_else(|| {
+            usage(format!("{} is not a mount point of hither (see `hither status`)", mountpoint.display()))
+        })
+    }
+
+    /// The mount of ours that `path` lies on, and the path below its root.
+    ///
+    /// The file itself is never opened, so that asking what the cache has of it does not bring it there.
+    pub fn locate(&self, path: &Path) -> anyhow::Result<(&Mount, PathBuf)> {
+        let real = real_path(path, &self.mounts)?;
+        let Some(mount) = mountinfo::of_path(&self.mounts, &real).filter(|mount| mount.is_ours()) else {
+            return Err(usage(format!(
+                "{} does not lie on a mount of hither (see `hither status`)",
+                path.display()
+            )));
+        };
+        let below = real.strip_prefix(&mount.mountpoint).unwrap_or(&real);
+        let root = mount.root.strip_prefix("/").unwrap_or(&mount.root);
+        Ok((mount, root.join(below)))
+    }
+
+    /// A mount with its daemon. An entry is believed only about mounts of its own owner, and only if it answers.
+    pub fn located(&self, mount: &Mount) -> Located {
+        let believed = |entry: &&Entry| entry.device == mount.device && Some(entry.owner) == mount.owner;
+        let entry = self.entries.iter().filter(believed).find(|entry| Client::connect(entry).is_ok());
+        Located { mount: mount.clone(), entry: entry.cloned() }
+    }
 }
 
 impl Located {

@@ -3,6 +3,7 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -48,9 +49,11 @@ impl Registration {
         Ok(own_directory()?.join(format!("{}.socket", std::process::id())))
     }
 
-    /// Publishes a mount whose socket listens already.
+    /// Publishes a mount whose socket listens already; clears away what killed daemons left.
     pub fn publish(entry: &Entry) -> anyhow::Result<Self> {
         let directory = own_directory()?;
+        let left = children(&directory).into_iter().filter_map(|path| read(&path));
+        left.filter(|left| !is_heard(left)).for_each(|left| forget(&left));
         let path = directory.join(format!("{}.json", std::process::id()));
         let new = directory.join(format!("{}.new", std::process::id()));
         let mut options = OpenOptions::new();
@@ -132,6 +135,12 @@ fn read(path: &Path) -> Option<Entry> {
     File::take(file, MAX_ENTRY).read_to_end(&mut bytes).ok()?;
     let entry: Entry = serde_json::from_slice(&bytes).ok()?;
     Some(Entry { owner: found.uid(), ..entry })
+}
+
+/// Whether somebody listens at a socket. (A published one listens until its process ends.)
+fn is_heard(entry: &Entry) -> bool {
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    !UnixStream::connect(&entry.socket.0).is_err_and(refused)
 }
 
 /// Removes what a killed daemon left: the entry and the socket of `entry`, where they are ours to remove.

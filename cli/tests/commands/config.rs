@@ -5,7 +5,7 @@ use std::fs;
 use crate::harness::{Sandbox, hither};
 
 fn write(sandbox: &Sandbox, text: &str) -> String {
-    let text = text.replace("SANDBOX", &sandbox.text("").trim_end_matches('/').to_owned());
+    let text = text.replace("SANDBOX", sandbox.text("").trim_end_matches('/'));
     fs::write(sandbox.path("hither.toml"), text).unwrap();
     sandbox.text("hither.toml")
 }

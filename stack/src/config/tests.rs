@@ -248,7 +248,7 @@ fn the_guide_lists_every_key_with_its_default() {
     let keys = [&special[..], keys_of::<MountOptions>(), keys_of::<DirConfig>(), keys_of::<CacheSettings>()]
         .concat();
     assert!(keys.len() > 20);
-    keys.iter().for_each(|key| drop(row(key)));
+    keys.iter().for_each(|key| assert!(row(key).len() > key.len()));
     let defaults = CacheSettings::new("/s".into());
     let cell = |key: &str| row(key).split('|').nth(2).unwrap().trim().replace(['`', '"'], "");
     assert_eq!(cell("revalidate"), Period(hither_cache::Options::default().revalidate).to_string());
