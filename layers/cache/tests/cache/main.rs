@@ -5,6 +5,8 @@ mod durability;
 mod faults;
 mod fill;
 mod kit;
+mod model;
 mod room;
 mod rules;
+mod stress;
 mod validity;
