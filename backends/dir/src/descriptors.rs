@@ -21,6 +21,8 @@ const TURNS: usize = 16;
 pub(crate) enum LetGo {
     /// Here it is.
     Closed(Arc<OwnedFd>),
+    /// It has none.
+    Absent,
     /// Not now.
     Later,
     /// Not as long as nothing leads to it but those who hold it.
@@ -66,7 +68,7 @@ impl Descriptors {
             Some(LetGo::Later) => return true,
             Some(LetGo::Pinned) => self.pin(oldest),
             Some(LetGo::Closed(descriptor)) => drop(descriptor),
-            None => {}
+            Some(LetGo::Absent) | None => {}
         }
         false
     }

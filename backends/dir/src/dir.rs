@@ -13,7 +13,7 @@ use crate::attr;
 use crate::descriptors::Descriptors;
 use crate::mounts::Mounts;
 use crate::node::{DirNode, FIRST_BORN};
-use crate::options::Options;
+use crate::options::{Identity, Options};
 use crate::probe;
 use crate::proc::ProcFd;
 
@@ -52,6 +52,10 @@ impl Dir {
         // Threads of ours that are started while acting for a caller must not inherit that.
         hither_rt::thread::at_start(|| drop(creds::own()));
         let _own = creds::own();
+        let is_root = rustix::process::geteuid().is_root();
+        if options.identity == Identity::Caller && is_root && !creds::may_assume() {
+            tracing::warn!(path = %path.display(), "no right to act as others: all that is made will belong to root");
+        }
         let proc = ProcFd::open()?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(|errno| {

@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustix::io::{Errno, Result};
 use rustix::process::Gid;
-use rustix::thread::CapabilitySet;
+use rustix::thread::{CapabilitiesSecureBits, CapabilitySet};
 
 /// The process's own identity, and whether it may take on others.
 #[derive(Debug)]
@@ -31,9 +31,12 @@ fn this_process() -> &'static Own {
         let uid = rustix::process::geteuid().as_raw();
         let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
         let capable = rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed));
-        // With another effective uid than 0 the kernel neither drops nor restores the capabilities that override
-        // permissions when the file system uid changes: the caller would keep the daemon's.
-        Own { uid, gid: rustix::process::getegid().as_raw(), may_assume: capable && uid == 0 }
+        // With another effective uid than 0, or with that bit, the kernel neither drops nor restores the capabilities
+        // that override permissions when the file system uid changes: the caller would keep the daemon's.
+        let fixed = CapabilitiesSecureBits::NO_SETUID_FIXUP;
+        let follows =
+            uid == 0 && rustix::thread::capabilities_secure_bits().is_ok_and(|bits| !bits.intersects(fixed));
+        Own { uid, gid: rustix::process::getegid().as_raw(), may_assume: capable && follows }
     })
 }
 
@@ -72,7 +75,8 @@ impl Acting {
     }
 }
 
-/// Whether this process may act as others at all: it is root and has `CAP_SETUID` and `CAP_SETGID`.
+/// Whether this process may act as others at all: it is root, has `CAP_SETUID` and `CAP_SETGID`, and capabilities follow
+/// uids as usual (`capabilities(7)`, `SECBIT_NO_SETUID_FIXUP`).
 pub fn may_assume() -> bool {
     this_process().may_assume
 }

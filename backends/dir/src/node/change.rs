@@ -34,7 +34,11 @@ impl DirNode {
     }
 
     fn losing(&self, call: &Call, dir: &OwnedFd, name: &OsStr) -> Option<Losing> {
-        let node = self.find_held(call, dir.as_fd(), name)?;
+        let mut node = self.find_held(call, dir.as_fd(), name)?;
+        if !node.is_kept() {
+            // By the name, while there is one: as the caller, with no change of identity.
+            (node, ..) = self.find_unknown(call, dir.as_fd(), name).ok()?;
+        }
         let path = node.reach(call).ok()?;
         Some(Losing { node, path })
     }

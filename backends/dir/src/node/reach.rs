@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use hither_sys::creds;
 use hither_sys::handles::FileHandle;
@@ -71,6 +72,11 @@ impl DirNode {
         let path = slot.path.as_ref()?;
         self.set(USED, true);
         Some(path.clone())
+    }
+
+    /// Whether the descriptor is kept at this moment.
+    pub(super) fn is_kept(&self) -> bool {
+        self.slot.lock().path.is_some()
     }
 
     /// Opens the inode by its handle; `None` if it has none.
@@ -155,15 +161,20 @@ impl DirNode {
             return LetGo::Later;
         }
         let Some(mut slot) = self.slot.try_lock() else { return LetGo::Later };
+        let Some(path) = &slot.path else { return LetGo::Absent };
         // A descriptor that somebody holds beside us is an open file's backing: it must stay the one of all opens.
-        if slot.path.as_ref().is_none_or(|path| Arc::strong_count(path) > 1) || !self.can_be_found(&mut slot)
-        {
+        if Arc::strong_count(path) > 1 {
             return LetGo::Later;
         }
-        match slot.path.take() {
-            Some(path) => LetGo::Closed(path),
-            None => LetGo::Later,
+        // Asked again: whoever takes the last name away holds the descriptor until that is noted.
+        fence(Ordering::Acquire);
+        if self.has(GONE) {
+            return LetGo::Pinned;
         }
+        if !self.can_be_found(&mut slot) {
+            return LetGo::Later;
+        }
+        slot.path.take().map_or(LetGo::Absent, LetGo::Closed)
     }
 
     /// Gives up the descriptor of an inode that no name leads to, unless it is open: for good, but for a handle that may
