@@ -129,8 +129,12 @@ impl Shared {
         self.background.post(move || shared.store.remove(key, serial));
     }
 
-    /// Counts and logs an error of the store.
+    /// Counts and logs an error of the store. That a copy is not there is none: it was evicted a moment ago, or somebody
+    /// removed it, and the file is read at the origin.
     pub(crate) fn store_failed(&self, error: &Error) {
+        if *error == Errno::NOENT {
+            return;
+        }
         self.counters.store_errors.add(1);
         if *error == Errno::NOSPC || *error == Errno::DQUOT {
             tracing::debug!(%error, "the store has no room; files are read at the origin");

@@ -99,7 +99,7 @@ fn every_copy_is_right_in_the_end() {
     let verified = kit.cache.verify(&mut |_| true).unwrap();
     assert!(verified.damaged.is_empty(), "{:?}", verified.damaged);
     let stats = kit.cache.stats();
-    assert!(stats.fills > 10 && stats.hits > 10 && stats.invalidated > 0, "nothing happened: {stats:?}");
+    assert!(stats.fills > 0 && stats.hits > 0 && stats.evicted > 0, "nothing happened: {stats:?}");
     assert_eq!((stats.store_errors, stats.origin_errors), (0, 0), "{stats:?}");
     // What was promised to fills that ended was given back.
     kit.cache.evict(0).unwrap();
