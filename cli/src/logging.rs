@@ -17,8 +17,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::control::registry;
 
-/// Where the journal listens, if there is one.
-const JOURNAL: &str = "/run/systemd/journal/socket";
+mod journal;
+
+use journal::Journal;
 
 /// Whether log lines go anywhere yet.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -40,7 +41,7 @@ impl Destination {
         if let Some(file) = asked {
             return Ok(Destination::File(file.to_owned()));
         }
-        if Path::new(JOURNAL).exists() {
+        if Path::new(journal::SOCKET).exists() {
             return Ok(Destination::Journal);
         }
         let name = mountpoint.to_string_lossy().trim_matches('/').replace('/', "-");
@@ -82,8 +83,8 @@ pub fn start(destination: &Destination, level: LogLevel) -> anyhow::Result<Log> 
     match destination {
         Destination::Terminal => registry.with(lines.without_time().with_writer(io::stderr)).try_init()?,
         Destination::Journal => {
-            let journal = tracing_journald::layer().context("cannot reach the journal")?;
-            registry.with(journal.with_syslog_identifier("hither".to_owned())).try_init()?;
+            let journal = Journal::connect(Path::new(journal::SOCKET)).context("cannot reach the journal")?;
+            registry.with(lines.without_time().with_level(false).with_writer(journal)).try_init()?;
         }
         Destination::File(path) => {
             let log = LogFile::open(path)?;
@@ -185,7 +186,7 @@ mod tests {
     fn the_file_that_was_asked_for_comes_first() {
         let asked = Destination::of_daemon(Some(Path::new("/x/log")), Path::new("/mnt/a")).unwrap();
         assert_eq!(asked, Destination::File("/x/log".into()));
-        if !Path::new(JOURNAL).exists() && rustix::process::geteuid().is_root() {
+        if !Path::new(journal::SOCKET).exists() && rustix::process::geteuid().is_root() {
             let fallback = Destination::of_daemon(None, Path::new("/mnt/a")).unwrap();
             assert_eq!(fallback, Destination::File("/var/log/hither-mnt-a.log".into()));
         }

@@ -46,7 +46,7 @@ pub fn run(config: &MountConfig, readiness: Option<Readiness>) -> anyhow::Result
         mounted.attend(signals, &log)
     });
     built.shutdown();
-    tracing::info!("ended");
+    tracing::info!(mountpoint = %built.mountpoint.display(), "ended");
     ended
 }
 

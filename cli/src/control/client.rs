@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use rustix::io::Errno;
 
 use super::protocol::{Body, MAX_REPLY, Operation, Outcome, Progress, Reply, Request, VERSION};
@@ -177,8 +177,14 @@ fn is_dead(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error())
 }
 
+/// A path that leads nowhere is wrong usage; one that cannot be followed for another reason is a failure.
 fn unreachable_path(path: &Path, error: &io::Error) -> anyhow::Error {
+    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, PermissionDenied};
     let hint =
         if is_dead(error) { ": the mount's daemon is gone; clear it with `hither umount MNT`" } else { "" };
-    usage(format!("{}: {error}{hint}", path.display()))
+    let message = format!("{}: {error}{hint}", path.display());
+    match error.kind() {
+        NotFound | NotADirectory | PermissionDenied | InvalidInput => usage(message),
+        _ => anyhow!(message),
+    }
 }
