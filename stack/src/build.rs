@@ -163,7 +163,7 @@ pub fn build(config: &MountConfig) -> Result<Built, BuildError> {
     check(&config.fs, &mut directories)?;
     paths::refuse_overlap(&directories)?;
     let mut caches = Vec::new();
-    let (fs, _) = open(&config.fs, &mountpoint, &mut caches)?;
+    let (fs, _) = open(&config.fs, alone_options(), &mountpoint, &mut caches)?;
     // Inner ones were built first.
     caches.reverse();
     Ok(Built { fs, mountpoint, caches })
@@ -196,9 +196,10 @@ fn refuse_foreign(store: &Path) -> Result<(), BuildError> {
     }
 }
 
-/// Opens a file system; also gives it a name.
+/// Opens a file system; also gives it a name. A directory is opened with `options`.
 fn open(
     fs: &FsConfig,
+    options: hither_dir::Options,
     mountpoint: &Path,
     caches: &mut Vec<BuiltCache>,
 ) -> Result<(Arc<dyn FileSystem>, String), BuildError> {
@@ -206,7 +207,7 @@ fn open(
         FsConfig::Dir(dir) => {
             let path = paths::existing(Role::Origin, &dir.source)?;
             let name = path.display().to_string();
-            Ok((open_dir(Role::Origin, &path, caller_options())?, name))
+            Ok((open_dir(Role::Origin, &path, options)?, name))
         }
         FsConfig::Cache(cache) => {
             let built = open_cache(cache, mountpoint, caches)?;
@@ -233,7 +234,7 @@ fn open_cache(
     })?;
     let failed = |source| BuildError::Cache { store: store.clone(), source };
     let instance = File::open(&store).and_then(instance::of).map_err(|error| failed(error.into()))?;
-    let (origin_fs, origin) = open(&config.origin, mountpoint, caches)?;
+    let (origin_fs, origin) = open(&config.origin, origin_options(), mountpoint, caches)?;
     let store_fs = open_dir(Role::Store, &store, store_options())?;
     let options = config.settings.to_options(origin.clone(), instance);
     let cache = Cache::open(origin_fs, store_fs, options).map_err(failed)?;
@@ -251,8 +252,13 @@ fn open_dir(
     Ok(dir)
 }
 
-/// What people reach through us: everything as themselves, and not to be waited for on a thread that others need.
-fn caller_options() -> hither_dir::Options {
+/// A directory that is mounted as it is: no thread that serves it does anything else.
+fn alone_options() -> hither_dir::Options {
+    hither_dir::Options { identity: Identity::Caller, keep_identity: true, ..hither_dir::Options::default() }
+}
+
+/// What people reach through a layer: everything as themselves, and not to be waited for on a thread that others need.
+fn origin_options() -> hither_dir::Options {
     hither_dir::Options { identity: Identity::Caller, may_block: true, ..hither_dir::Options::default() }
 }
 
