@@ -10,7 +10,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use crate::control::protocol::{CacheStatus, FrontEnd, Status};
+use crate::control::protocol::{CacheStatus, FrontEnd, Requests, Status};
 
 /// How long a client may take to send its request and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -37,10 +37,14 @@ const fn gauge<T>(name: &'static str, help: &'static str, value: fn(&T) -> u64) 
     Metric { name, help, kind: MetricType::Gauge, value }
 }
 
-/// Of each mount. Counters get `_total` behind their name.
-const MOUNT: &[Metric<FrontEnd>] = &[
-    counter("hither_requests", "Requests of the kernel", |now| now.requests),
+/// Of each operation of a mount. Counters get `_total` behind their name.
+const OPERATION: &[Metric<Requests>] = &[
+    counter("hither_requests", "Requests of the kernel", |now| now.count),
     counter("hither_request_errors", "Requests answered with an error", |now| now.errors),
+];
+
+/// Of each mount.
+const MOUNT: &[Metric<FrontEnd>] = &[
     counter("hither_requests_timed_out", "Requests that ran into the origin timeout", |now| now.timed_out),
     counter("hither_requests_interrupted", "Requests whose program gave up", |now| now.interrupted),
     counter("hither_opens_passthrough", "Opens that the kernel serves by itself", |now| {
@@ -107,6 +111,12 @@ impl fmt::Debug for Snapshot {
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mountpoint = ("mountpoint".to_owned(), self.0.mountpoint.0.to_string_lossy().into_owned());
+        let operations = self.0.front_end.operations.iter();
+        let of_operations: Vec<_> = operations
+            .map(|requests| {
+                (vec![mountpoint.clone(), ("operation".to_owned(), requests.operation.clone())], requests)
+            })
+            .collect();
         let of_mount = [(vec![mountpoint.clone()], &self.0.front_end)];
         let of_caches: Vec<_> = self
             .0
@@ -114,6 +124,7 @@ impl Collector for Snapshot {
             .iter()
             .map(|cache| (vec![mountpoint.clone(), ("store".to_owned(), cache.store.clone())], cache))
             .collect();
+        OPERATION.iter().try_for_each(|metric| metric.encode(&mut encoder, &of_operations))?;
         MOUNT.iter().try_for_each(|metric| metric.encode(&mut encoder, &of_mount))?;
         CACHE.iter().try_for_each(|metric| metric.encode(&mut encoder, &of_caches))
     }

@@ -183,9 +183,21 @@ pub struct Status {
     pub caches: Vec<CacheStatus>,
 }
 
+/// Requests of one operation of the kernel's protocol.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requests {
+    /// As the kernel calls it, in lower case.
+    pub operation: String,
+    pub count: u64,
+    /// Those answered with an error; names and attributes that are not there do not count.
+    pub errors: u64,
+}
+
 /// Numbers of the front end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FrontEnd {
+    /// The same by operation, those that came at least once.
+    pub operations: Vec<Requests>,
     pub requests: u64,
     /// Requests answered with an error; names that are not there do not count.
     pub errors: u64,

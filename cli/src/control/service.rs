@@ -12,7 +12,9 @@ use hither_rt::sync::Mutex;
 use hither_stack::{Built, BuiltCache};
 use hither_vfs::{Call, Caller, Cancel, Patience};
 
-use super::protocol::{CacheStatus, FrontEnd, Operation, Outcome, Problem, Progress, Status, WirePath};
+use super::protocol::{
+    CacheStatus, FrontEnd, Operation, Outcome, Problem, Progress, Requests, Status, WirePath,
+};
 use super::server::Service;
 
 /// What of a mount's status does not change while it is up.
@@ -217,7 +219,13 @@ fn said(error: &hither_vfs::Error) -> String {
 }
 
 fn front_end_numbers(stats: &hither_fuse::Stats) -> FrontEnd {
+    let operations = stats.operations.iter().map(|operation| Requests {
+        operation: operation.name.clone(),
+        count: operation.count,
+        errors: operation.errors,
+    });
     FrontEnd {
+        operations: operations.collect(),
         requests: stats.operations.iter().map(|operation| operation.count).sum(),
         errors: stats.operations.iter().map(|operation| operation.errors).sum(),
         opens_passthrough: stats.opens_passthrough,

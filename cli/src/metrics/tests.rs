@@ -6,6 +6,7 @@ use super::*;
 use crate::control::protocol::WirePath;
 
 fn status() -> Status {
+    let lookups = Requests { operation: "lookup".into(), count: 7, errors: 1 };
     Status {
         mountpoint: WirePath("/mnt/a\"b".into()),
         pid: 1,
@@ -20,7 +21,7 @@ fn status() -> Status {
         allow_other: true,
         log: String::new(),
         metrics: None,
-        front_end: FrontEnd { requests: 7, ..FrontEnd::default() },
+        front_end: FrontEnd { operations: vec![lookups], in_flight: 3, ..FrontEnd::default() },
         caches: vec![
             CacheStatus { store: "/s".into(), hits: u64::MAX, used_bytes: 5, ..CacheStatus::default() },
             CacheStatus { store: "/t".into(), ..CacheStatus::default() },
@@ -34,7 +35,9 @@ fn the_text_has_help_type_and_labels() {
     for line in [
         "# HELP hither_requests Requests of the kernel",
         "# TYPE hither_requests counter",
-        "hither_requests_total{mountpoint=\"/mnt/a\\\"b\"} 7",
+        "hither_requests_total{mountpoint=\"/mnt/a\\\"b\",operation=\"lookup\"} 7",
+        "hither_request_errors_total{mountpoint=\"/mnt/a\\\"b\",operation=\"lookup\"} 1",
+        "hither_requests_in_flight{mountpoint=\"/mnt/a\\\"b\"} 3.0",
         "# TYPE hither_cache_used_bytes gauge",
         "hither_cache_used_bytes{mountpoint=\"/mnt/a\\\"b\",store=\"/s\"} 5.0",
         "hither_cache_hits_total{mountpoint=\"/mnt/a\\\"b\",store=\"/s\"} 18446744073709551615",
@@ -49,8 +52,9 @@ fn the_text_has_help_type_and_labels() {
 
 #[test]
 fn every_metric_has_its_own_name_and_unit() {
-    let names: Vec<_> =
-        MOUNT.iter().map(|metric| metric.name).chain(CACHE.iter().map(|metric| metric.name)).collect();
+    let mut names: Vec<_> = OPERATION.iter().map(|metric| metric.name).collect();
+    names.extend(MOUNT.iter().map(|metric| metric.name));
+    names.extend(CACHE.iter().map(|metric| metric.name));
     assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
     assert!(names.iter().all(|name| name.starts_with("hither_")));
 }
