@@ -171,3 +171,21 @@ fn has_default_acl(dir: BorrowedFd<'_>) -> bool {
     let got = rustix::fs::getxattr(ProcPath::of(dir).as_c_str(), c"system.posix_acl_default", &mut value[..]);
     matches!(got, Ok(1..) | Err(Errno::RANGE))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::XattrFlags;
+
+    #[test]
+    fn a_default_acl_is_seen() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let fd = rustix::fs::open(dir.path(), OFlags::PATH, Mode::empty()).unwrap();
+        assert!(!has_default_acl(fd.as_fd()));
+        // Version 2; owner, group, others with all rights.
+        let entry = |tag: u16| [tag.to_le_bytes(), 7_u16.to_le_bytes(), [0xff; 2], [0xff; 2]].concat();
+        let acl = [2_u32.to_le_bytes().to_vec(), entry(1), entry(4), entry(0x20)].concat();
+        rustix::fs::setxattr(dir.path(), c"system.posix_acl_default", &acl, XattrFlags::empty()).unwrap();
+        assert!(has_default_acl(fd.as_fd()));
+    }
+}

@@ -18,8 +18,8 @@ use crate::listing::Listing;
 const PASSED: OFlags =
     OFlags::RWMODE.union(OFlags::TRUNC).union(OFlags::SYNC).union(OFlags::DSYNC).union(OFlags::NOATIME);
 
-/// A change within this time of another may leave the times as they are (`facts` of several file systems: up to a second,
-/// and the clock's tick): younger versions are not relied upon.
+/// A change within this time of another may leave the times as they are (the tick of a clock, up to a second on some file
+/// systems): a version that was younger when it was seen is not relied upon.
 const SETTLED_NANOS: i128 = 2_000_000_000;
 
 /// The flags to open with.
