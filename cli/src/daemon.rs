@@ -24,6 +24,10 @@ const DETACHED: &str = "--detached";
 pub fn start(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let flags = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
     let (flags, operands) = arguments.split_at(flags);
+    // What the caller has open, a lock file or a pipe that somebody waits for, is not kept open by the daemon.
+    if let Err(error) = hither_sys::files::bequeath_none_from(3) {
+        tracing::debug!(%error, "the daemon inherits what is open");
+    }
     let mut child = Command::new("/proc/self/exe")
         .arg0("hither")
         .args(flags)

@@ -158,6 +158,7 @@ impl Built {
 ///
 /// See [`BuildError`].
 pub fn build(config: &MountConfig) -> Result<Built, BuildError> {
+    config.options.check().map_err(BuildError::Settings)?;
     let mountpoint = paths::existing(Role::Mountpoint, &config.mountpoint)?;
     let mut directories = vec![(Role::Mountpoint, mountpoint.clone())];
     check(&config.fs, &mut directories)?;

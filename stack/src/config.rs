@@ -60,6 +60,25 @@ pub struct MountOptions {
     pub log_level: LogLevel,
 }
 
+impl MountOptions {
+    /// Whether the options make sense.
+    ///
+    /// # Errors
+    ///
+    /// What does not, for the person who wrote it.
+    pub fn check(&self) -> Result<(), String> {
+        if self.threads == Some(0) {
+            return Err("`threads` is 0: nothing would be served".to_owned());
+        }
+        if self.origin_timeout == Some(Period(Duration::ZERO)) {
+            return Err(
+                "`origin-timeout` is 0: nothing would be answered in time (`inf` waits for ever)".to_owned()
+            );
+        }
+        Ok(())
+    }
+}
+
 /// The time allowed with a cache where nobody says another.
 const ORIGIN_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -208,6 +208,36 @@ fn what_goes_wrong_in_the_daemon_is_said_by_the_command() {
 }
 
 #[test]
+fn the_daemon_keeps_nothing_of_its_caller() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let script = "exec 9>\"$0/held\"; flock 9; cd \"$0/sub\"; \"$1\" mount dir --log \"$0/log\" \"$0/origin\" \"$0/mnt\"";
+    fs::create_dir(sandbox.path("sub")).unwrap();
+    let root = sandbox.text("").trim_end_matches('/').to_owned();
+    // Its output is a pipe to us: if the daemon kept it, this would not return.
+    let started = Command::new("sh").args(["-c", script, &root, HITHER]).output().unwrap();
+    assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    let process = Path::new("/proc").join(sandbox.pid().to_string());
+    let open: Vec<_> =
+        fs::read_dir(process.join("fd")).unwrap().flatten().map(|fd| fs::read_link(fd.path())).collect();
+    assert!(!open.iter().flatten().any(|path| path.ends_with("held")), "{open:?}");
+    assert!(
+        open.iter().flatten().filter(|path| path.as_path() == Path::new("/dev/null")).count() >= 3,
+        "{open:?}"
+    );
+    assert_eq!(fs::read_link(process.join("cwd")).unwrap(), Path::new("/"));
+    let limits = fs::read_to_string(process.join("limits")).unwrap();
+    let files: Vec<&str> =
+        limits.lines().find(|line| line.starts_with("Max open files")).unwrap().split_whitespace().collect();
+    assert_eq!(files[3], files[4], "as many descriptors as it may have");
+    let status = fs::read_to_string(process.join("status")).unwrap();
+    assert!(status.lines().any(|line| line == "Umask:\t0000"), "{status}");
+    let session = fs::read_to_string(process.join("stat")).unwrap();
+    let session = session.rsplit(") ").next().unwrap().split(' ').nth(3).unwrap().to_owned();
+    assert_eq!(session, sandbox.pid().to_string(), "a session of its own");
+    hither(["umount", &sandbox.text("mnt")]).ok();
+}
+
+#[test]
 fn relative_paths_count_from_where_the_command_was_given() {
     let Some(sandbox) = Sandbox::to_mount() else { return };
     let here = |line: &[&str]| {

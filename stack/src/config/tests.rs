@@ -207,6 +207,11 @@ fn settings_that_contradict_each_other_are_refused() {
     assert!(refused(|s| (s.high_water, s.low_water) = (Share(0.5), Share(0.6))).contains("low-water"));
     assert!(refused(|s| (s.min_file, s.max_file) = (Size(2), Size(1))).contains("min-file"));
     assert!(refused(|s| s.fetches = 0).contains("fetches"));
+    assert_eq!(MountOptions::default().check(), Ok(()));
+    let none = MountOptions { threads: Some(0), ..MountOptions::default() };
+    assert!(none.check().unwrap_err().contains("threads"));
+    let none = MountOptions { origin_timeout: Some(Period(Duration::ZERO)), ..MountOptions::default() };
+    assert!(none.check().unwrap_err().contains("origin-timeout"));
 }
 
 /// `docs/CONFIG.md`, which is for people, and what it shows and lists.
