@@ -58,7 +58,7 @@ pub(crate) struct Opens {
     passthrough: u32,
     cached: u32,
     direct: u32,
-    backing: Option<BackingId>,
+    backing: Option<Box<BackingId>>,
     /// The copy was evicted: no id is kept for later opens.
     evicted: bool,
     /// In the queue of idle ids, and opened again since it was put there.
@@ -190,8 +190,8 @@ impl Backings {
             Ok(id) => {
                 self.count.fetch_add(1, Ordering::Relaxed);
                 let file = Arc::downgrade(&backing.0);
-                opens.backing =
-                    Some(BackingId { id, file, device: device.clone(), count: self.count.clone() });
+                let (device, count) = (device.clone(), self.count.clone());
+                opens.backing = Some(Box::new(BackingId { id, file, device, count }));
                 Ok(Some(id))
             }
             Err(error) => {

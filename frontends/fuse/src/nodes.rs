@@ -27,6 +27,8 @@ pub(crate) struct Known {
     pub(crate) opens: Mutex<Opens>,
     /// The inode is in another epoch now: what is said of it may not fit the opens of this one.
     superseded: AtomicBool,
+    /// Its opens show a version of their own, whatever the node is now.
+    has_own_version: AtomicBool,
     /// No lookup gives this id again.
     retired: AtomicBool,
     /// Somebody could write past us, through a backing: size and times are to be asked for often.
@@ -43,6 +45,7 @@ impl Known {
             epoch,
             opens: Mutex::default(),
             superseded: AtomicBool::new(false),
+            has_own_version: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             written_by_kernel: AtomicBool::new(false),
         }
@@ -62,6 +65,16 @@ impl Known {
     /// Whether the epoch has moved, as far as is known here.
     pub(crate) fn is_superseded(&self) -> bool {
         self.superseded.load(Ordering::Relaxed)
+    }
+
+    /// An open of it told attributes of its own.
+    pub(crate) fn set_own_version(&self) {
+        self.has_own_version.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether changes of the node do not concern this id: the epoch has moved, and its opens show what was before.
+    pub(crate) fn is_past(&self) -> bool {
+        self.is_superseded() && self.has_own_version.load(Ordering::Relaxed)
     }
 
     /// An open for writing with a backing begins.
@@ -108,13 +121,16 @@ impl Ids {
         usize::from(self.current.is_some()) + self.others.len()
     }
 
-    fn set_current(&mut self, known: Arc<Known>) {
+    /// Makes `known` the present one; gives the one before.
+    fn set_current(&mut self, known: Arc<Known>) -> Option<Arc<Known>> {
         self.others.retain(|other| other.id != known.id);
         known.superseded.store(false, Ordering::Relaxed);
-        if let Some(before) = self.current.replace(known) {
+        let before = self.current.replace(known);
+        if let Some(before) = &before {
             before.supersede();
-            self.others.push(before);
+            self.others.push(before.clone());
         }
+        before
     }
 
     fn remove(&mut self, id: u64) {
@@ -157,13 +173,14 @@ impl Nodes {
         mixed >> (64 - SHARDS.trailing_zeros())
     }
 
-    /// The id of what a name leads to, which the kernel is told once more by this.
-    pub(crate) fn look_up(&self, entry: &Entry) -> Arc<Known> {
+    /// The id of what a name leads to, which the kernel is told once more by this; and the one that it takes the place of
+    /// by this, whose attributes the kernel must not keep any longer.
+    pub(crate) fn look_up(&self, entry: &Entry) -> (Arc<Known>, Option<Arc<Known>>) {
         // Only opens of regular files have epochs; a directory with two ids would lose its working directories.
         let epoch = if entry.attr.kind() == FileKind::Regular { entry.epoch } else { 0 };
         let identity = entry.node.identity();
         if identity == self.root.identity {
-            return self.root.clone();
+            return (self.root.clone(), None);
         }
         let shard_number = self.shard_of(&identity);
         let mut shard = self.shards[shard_number as usize].lock();
@@ -174,17 +191,16 @@ impl Nodes {
             if let Some(slot) = by_id.get_mut(&known.id) {
                 slot.lookups += 1;
             }
-            if ids.current.as_ref().is_none_or(|current| current.id != known.id) {
-                ids.set_current(known.clone());
-            }
-            return known;
+            let is_current = ids.current.as_ref().is_some_and(|current| current.id == known.id);
+            let before = if is_current { None } else { ids.set_current(known.clone()) };
+            return (known, before);
         }
         self.beside.fetch_add(usize::from(ids.len() > 0), Ordering::Relaxed);
         let id = self.next.fetch_add(1, Ordering::Relaxed) * SHARDS + shard_number;
         let known = Arc::new(Known::new(id, entry.node.clone(), epoch));
-        ids.set_current(known.clone());
+        let before = ids.set_current(known.clone());
         by_id.insert(id, Slot { known: known.clone(), lookups: 1 });
-        known
+        (known, before)
     }
 
     /// No lookup gives this id any more: the next one gives the inode a new id.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 
 use hither_rt::sync::Mutex;
 use hither_rt::thread::Pool;
-use hither_vfs::{Errno, Event, EventSink};
+use hither_vfs::{Errno, Event, EventSink, Identity};
 
 use crate::backing::Backings;
 use crate::nodes::{Known, Nodes};
@@ -26,6 +26,17 @@ enum Notice {
     Name { parent: u64, name: OsString },
     Attr { id: u64 },
     Pages { id: u64 },
+}
+
+impl Notice {
+    /// Whether it does not concern its node any more. To send it all the same would do harm: the kernel throws answers
+    /// away that were under way meanwhile, and reads a past version within the size of the present one.
+    fn is_past(&self, nodes: &Nodes) -> bool {
+        match self {
+            Notice::Name { .. } => false,
+            Notice::Attr { id } | Notice::Pages { id } => nodes.get(*id).is_none_or(|known| known.is_past()),
+        }
+    }
 }
 
 /// Turns events into invalidations.
@@ -69,10 +80,12 @@ impl Notifier {
     /// Sends a notice soon, once if it is asked for several times before.
     fn post(&self, notice: Notice) {
         if self.shared.pending.lock().insert(notice.clone()) {
-            let shared = self.shared.clone();
+            let (shared, nodes) = (self.shared.clone(), self.nodes.clone());
             self.pool.post(move || {
                 shared.pending.lock().remove(&notice);
-                shared.send(&notice);
+                if !notice.is_past(&nodes) {
+                    shared.send(&notice);
+                }
             });
         }
     }
@@ -81,6 +94,17 @@ impl Notifier {
     pub(crate) fn forget_attr(&self, known: &Known) {
         self.changed();
         self.shared.send(&Notice::Attr { id: known.id });
+    }
+
+    /// The inode is in another epoch than that of `known` now: from here on its attributes are given without a timeout,
+    /// and those given before are forgotten when this returns.
+    pub(crate) fn superseded(&self, known: &Known) {
+        self.shared.send(&Notice::Attr { id: known.id });
+    }
+
+    /// The ids of an inode that changes of it concern.
+    fn present_ids(&self, identity: &Identity) -> impl Iterator<Item = u64> + use<> {
+        self.nodes.ids_of(identity).into_iter().filter(|known| !known.is_past()).map(|known| known.id)
     }
 
     /// Bytes or attributes of the inode were changed through `known`, which the kernel knows; its other ids it has to be
@@ -121,13 +145,13 @@ impl Notifier {
                 }
             }
             Event::Attr(identity) => {
-                for known in self.nodes.ids_of(identity) {
-                    self.post(Notice::Attr { id: known.id });
+                for id in self.present_ids(identity) {
+                    self.post(Notice::Attr { id });
                 }
             }
             Event::Data(identity) => {
-                for known in self.nodes.ids_of(identity) {
-                    self.post(Notice::Pages { id: known.id });
+                for id in self.present_ids(identity) {
+                    self.post(Notice::Pages { id });
                 }
             }
             Event::Evicted(identity) => {

@@ -65,7 +65,8 @@ impl Reply {
         self.timeouts.clear();
         self.data_len = 0;
         self.changes = changes;
-        self.given = Given::default();
+        self.given.lookups.clear();
+        (self.given.file, self.given.dir, self.given.lock) = (None, None, None);
     }
 
     /// Appends a structure without timeouts.

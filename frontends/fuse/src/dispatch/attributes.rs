@@ -48,6 +48,7 @@ impl Dispatcher {
         if let Some(file) = open.and_then(|number| self.files.get(number))
             && let Some(attr) = file.handle.getattr(call)?
         {
+            known.set_own_version();
             return Ok(attr);
         }
         known.node.getattr(call)

@@ -40,7 +40,10 @@ impl Dispatcher {
 
     /// What the kernel is told of an entry; it counts as looked up once more by this.
     pub(super) fn entry_out(&self, entry: &Entry, reply: &mut Reply) -> (Arc<Known>, EntryOut) {
-        let known = self.nodes.look_up(entry);
+        let (known, before) = self.nodes.look_up(entry);
+        if let Some(before) = before {
+            self.notifier.superseded(&before);
+        }
         reply.given.lookups.push(known.id);
         let out = self.entry_out_of(&known, entry);
         (known, out)

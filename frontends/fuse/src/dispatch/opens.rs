@@ -70,6 +70,7 @@ impl Dispatcher {
     /// The kernel is to look the name up again, and open what it finds then.
     fn stale(&self, known: &Known) -> hither_vfs::Error {
         known.supersede();
+        self.notifier.superseded(known);
         self.counters.opens_stale.add(1);
         Errno::STALE.into()
     }

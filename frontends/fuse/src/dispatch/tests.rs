@@ -35,6 +35,9 @@ const QUICK: Limits = Limits {
     inline: Duration::from_millis(60),
 };
 
+/// Where the watchdog is to have nothing to do.
+const PATIENT: Limits = Limits { interrupt: SOON, deadline: SOON, inline: SOON };
+
 /// The kernel's side.
 #[derive(Default)]
 struct Kernel {
@@ -119,10 +122,10 @@ type Answered = (i32, Vec<u8>);
 
 impl Play {
     fn new(fs: Arc<dyn FileSystem>) -> Self {
-        Play::with(fs, None)
+        Play::with(fs, None, QUICK)
     }
 
-    fn with(fs: Arc<dyn FileSystem>, deadline: Option<Duration>) -> Self {
+    fn with(fs: Arc<dyn FileSystem>, deadline: Option<Duration>, limits: Limits) -> Self {
         let kernel = Arc::new(Kernel::default());
         let ids = Arc::new(Ids::default());
         let setting = Setting {
@@ -134,7 +137,7 @@ impl Play {
         };
         let dispatcher = Dispatcher::new(fs, kernel.clone(), setting);
         let watched = dispatcher.clone();
-        let watchdog = std::thread::spawn(move || watchdog::watch(&watched, &QUICK));
+        let watchdog = std::thread::spawn(move || watchdog::watch(&watched, &limits));
         Play { kernel, ids, dispatcher, watchdog: Some(watchdog), next: AtomicUsize::new(1) }
     }
 

@@ -200,6 +200,17 @@ wire_struct! {
     ExtHeader { size: u32, kind: u32 }
 }
 
+impl OutHeader {
+    /// The same as [`put`](super::wire::Wire::put), without memory.
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&self.len.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&self.error.to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.unique.to_ne_bytes());
+        bytes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::wire::Wire;
@@ -242,6 +253,10 @@ mod tests {
         let lock = FileLock { start: 1, end: u64::MAX, kind: 2, pid: 77 };
         let mut bytes = Vec::new();
         lock.put(&mut bytes);
+        let header = OutHeader { len: 1, error: -2, unique: 3 };
+        let mut plain = Vec::new();
+        header.put(&mut plain);
+        assert_eq!(plain, header.to_bytes());
         let mut rest = &bytes[..];
         assert_eq!(FileLock::take(&mut rest), Some(lock));
         assert!(rest.is_empty());

@@ -77,8 +77,7 @@ fn write_message(
     body: &[IoSlice<'_>],
 ) -> io::Result<()> {
     let length = OutHeader::SIZE + body.iter().map(|part| part.len()).sum::<usize>();
-    let mut header = Vec::with_capacity(OutHeader::SIZE);
-    OutHeader { len: length as u32, error, unique }.put(&mut header);
+    let header = OutHeader { len: length as u32, error, unique }.to_bytes();
     let mut parts = [IoSlice::new(&[]); PARTS_MAX];
     parts[0] = IoSlice::new(&header);
     let used = 1 + body.len();
@@ -106,6 +105,7 @@ impl Channel for Queue {
             shared.replacements.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
+        // It takes the stuck one's place in the count: whoever waits for the end of the mount does not wait for that one.
         let started = start_thread(queue);
         if let Err(error) = &started {
             tracing::error!(%error, "cannot replace a stuck thread");
@@ -118,8 +118,10 @@ impl Channel for Queue {
 struct Shared {
     dispatcher: Arc<Dispatcher>,
     buffer_size: usize,
+    /// Threads that were replaced and have not ended yet.
     replacements: AtomicUsize,
-    running: Mutex<usize>,
+    /// Threads that read, or will once their call is done; without those that were replaced.
+    reading: Mutex<usize>,
     changed: Condvar,
 }
 
@@ -139,7 +141,7 @@ impl Transport {
             dispatcher,
             buffer_size: (max_write + DATA_AT).next_multiple_of(4096),
             replacements: AtomicUsize::new(0),
-            running: Mutex::default(),
+            reading: Mutex::default(),
             changed: Condvar::new(),
         });
         for number in 0..threads.max(1) {
@@ -156,51 +158,57 @@ impl Transport {
                 shared: shared.clone(),
                 itself: itself.clone(),
             });
-            start_thread(queue)?;
+            *shared.reading.lock() += 1;
+            if let Err(error) = start_thread(queue) {
+                shared.ended();
+                return Err(error);
+            }
         }
         Ok(Transport(shared))
     }
 
-    /// Waits until the mount is gone and every thread that can end has ended.
+    /// Waits until the mount is gone. Threads that are stuck in a call may be left.
     pub(crate) fn join(&self) {
-        let mut running = self.0.running.lock();
-        while *running > 0 {
-            self.0.changed.wait(&mut running);
+        let mut reading = self.0.reading.lock();
+        while *reading > 0 {
+            self.0.changed.wait(&mut reading);
         }
     }
 
     /// Threads that read requests.
     pub(crate) fn threads(&self) -> usize {
-        *self.0.running.lock()
+        *self.0.reading.lock()
     }
 }
 
+/// Starts a thread that reads `queue`, and is counted already.
 fn start_thread(queue: Arc<Queue>) -> io::Result<()> {
-    let shared = queue.shared.clone();
-    *shared.running.lock() += 1;
-    let started = hither_rt::thread::spawn("fuse-dev", {
-        let shared = shared.clone();
-        move || {
-            serve(&queue);
-            drop(queue);
-            shared.ended();
+    let run = move || {
+        if serve(&queue) == End::Gone {
+            queue.shared.ended();
         }
-    });
-    if started.is_err() {
-        shared.ended();
-    }
-    started.map(drop)
+    };
+    hither_rt::thread::spawn("fuse-dev", run).map(drop)
 }
 
 impl Shared {
     fn ended(&self) {
-        *self.running.lock() -= 1;
+        *self.reading.lock() -= 1;
         self.changed.notify_all();
     }
 }
 
-/// Reads and serves requests until the mount is gone or this thread was replaced.
-fn serve(queue: &Arc<Queue>) {
+/// Why a thread stops reading.
+#[derive(PartialEq, Eq)]
+enum End {
+    /// There is nothing to read any more.
+    Gone,
+    /// Another thread reads in its place.
+    Replaced,
+}
+
+/// Reads and serves requests.
+fn serve(queue: &Arc<Queue>) -> End {
     let shared = &queue.shared;
     let mut buffer = PageBuffer::new(shared.buffer_size, DATA_AT);
     let mut reply = Reply::new();
@@ -210,15 +218,15 @@ fn serve(queue: &Arc<Queue>) {
                 let destination = Destination { channel: queue.clone(), slot: 0 };
                 if !shared.dispatcher.serve(&mut buffer, length, destination, &mut reply) {
                     shared.replacements.fetch_sub(1, Ordering::Relaxed);
-                    return;
+                    return End::Replaced;
                 }
             }
             // ENOENT: the request was interrupted before it was read.
             Err(Errno::INTR | Errno::AGAIN | Errno::NOENT) => {}
-            Err(Errno::NODEV | Errno::CONNABORTED) => return,
+            Err(Errno::NODEV | Errno::CONNABORTED) => return End::Gone,
             Err(error) => {
                 tracing::error!(%error, "cannot read from /dev/fuse; this thread ends");
-                return;
+                return End::Gone;
             }
         }
     }

@@ -73,7 +73,7 @@ fn a_handler_that_heeds_its_cancel_answers_itself() {
         }
         Err(Errno::INTR.into())
     });
-    let play = Play::new(fs);
+    let play = Play::with(fs, None, PATIENT);
     let unique = play.send(opcode::STATFS, 1, |_| {});
     play.until(|dispatcher| dispatcher.counters.posted.get() == 1);
     play.interrupt(unique);
@@ -189,7 +189,7 @@ fn past_its_deadline_a_program_gets_an_error() {
         waits.wait();
         Ok(())
     });
-    let play = Play::with(fs, Some(Duration::from_millis(50)));
+    let play = Play::with(fs, Some(Duration::from_millis(50)), QUICK);
     let begin = Instant::now();
     assert_eq!(play.ask(opcode::STATFS, 1, |_| {}).0, Errno::IO.raw_os_error());
     assert!(begin.elapsed() >= Duration::from_millis(50));

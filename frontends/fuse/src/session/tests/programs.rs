@@ -27,6 +27,13 @@ fn hanging(is_deaf: bool) -> (Arc<Scripted>, Arc<AtomicBool>) {
     (fs, let_go)
 }
 
+/// How many requests of an operation came, if they are all that is under way.
+fn hanging_in(mounted: &Mounted, operation: &str) -> u64 {
+    let stats = mounted.session.stats();
+    let came = stats.operations.iter().find(|known| known.name == operation).map_or(0, |known| known.count);
+    if stats.in_flight as u64 == came { came } else { 0 }
+}
+
 fn waiting(path: &Path) -> Child {
     let mut command = Command::new("df");
     command.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
@@ -41,7 +48,7 @@ fn a_killed_program_dies_within_a_second_whether_its_handler_listens_or_not() {
         let (fs, let_go) = hanging(is_deaf);
         let mounted = Mounted::new(fs);
         let mut programs: Vec<Child> = (0..64).map(|_| waiting(&mounted.path("hang"))).collect();
-        until("64 programs hang", || mounted.session.stats().in_flight == 64);
+        until("64 programs hang", || hanging_in(&mounted, "statfs") == 64);
         let begin = Instant::now();
         assert_eq!(fs::read(mounted.path("fine")).unwrap(), b"bytes");
         assert!(
@@ -61,6 +68,38 @@ fn a_killed_program_dies_within_a_second_whether_its_handler_listens_or_not() {
         until("everything has ended", || mounted.session.stats().in_flight == 0);
         assert_eq!(mounted.session.stats().interrupted, if is_deaf { 64 } else { 0 });
     }
+}
+
+#[test]
+fn a_mount_whose_threads_are_all_stuck_gets_others_and_can_end_without_them() {
+    if !can_mount() {
+        return;
+    }
+    let fs = Scripted::new();
+    fs.add("fine", b"bytes");
+    let let_go = Arc::new(AtomicBool::new(false));
+    let waits = let_go.clone();
+    // The call does not say that it would block: it just does.
+    fs.set_hook(move |_, operation| {
+        while operation == "statfs" && !waits.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    });
+    let mounted = Mounted::new(fs);
+    let mut programs: Vec<Child> = (0..4).map(|_| waiting(&mounted.path("fine"))).collect();
+    until("4 programs hang", || mounted.session.stats().stuck == 4);
+    assert_eq!(fs::read(mounted.path("fine")).unwrap(), b"bytes");
+    assert_eq!(mounted.session.stats().threads, 2);
+    for program in &mut programs {
+        program.kill().unwrap();
+        program.wait().unwrap();
+    }
+    mounted.session.unmount(Unmount::Lazily).unwrap();
+    mounted.session.join();
+    assert_eq!(mounted.session.stats().in_flight, 4);
+    let_go.store(true, Ordering::SeqCst);
+    until("they come back", || mounted.session.stats().in_flight == 0);
 }
 
 /// Runs a shell command as an ordinary user.
