@@ -3,9 +3,12 @@
 //! One module a command, each with its `Args` and a `run`. A new command is a module, a variant of [`Command`]
 //! and an arm of [`Command::run`].
 
+mod bench;
 mod cargo;
 mod ci;
 mod process;
+mod run;
+mod stop;
 mod test;
 mod tidy;
 
@@ -19,6 +22,9 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "dev", bin_name = "./dev", disable_help_subcommand = true)]
 enum Command {
+    Run(run::Args),
+    Stop(stop::Args),
+    Bench(bench::Args),
     Test(test::Args),
     Ci(ci::Args),
     Tidy(tidy::Args),
@@ -28,6 +34,9 @@ impl Command {
     /// Runs the command on the repository at `root`.
     fn run(&self, root: &Path) -> anyhow::Result<()> {
         match self {
+            Command::Run(args) => run::run(args, root),
+            Command::Stop(args) => stop::run(args, root),
+            Command::Bench(args) => bench::run(args, root),
             Command::Test(args) => test::run(args, root),
             Command::Ci(args) => ci::run(args, root),
             Command::Tidy(args) => tidy::run(args, root),

@@ -1,5 +1,6 @@
 //! System calls that need unsafe, each behind a safe function.
 
+pub mod cpu_time;
 pub mod creds;
 pub mod files;
 pub mod fuse_dev;

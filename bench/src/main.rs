@@ -1,0 +1,3 @@
+//! `hither-bench`: measures side by side.
+
+fn main() {}
