@@ -11,8 +11,10 @@ use crate::record::{Key, Serial};
 use crate::store::Store;
 use crate::version::Version;
 
-/// Copies kept open while no file is.
-const KEPT: usize = 1024;
+/// Copies kept open while no file is: an open of a hit then costs no system call of ours. At most a quarter of the
+/// descriptors that the process may have.
+const KEPT: usize = 8192;
+const KEPT_SHARE: u64 = 4;
 /// Entries of dead copies are swept when there are this many more than were alive at the last sweep.
 const SWEEP_SLACK: usize = 4096;
 
@@ -25,14 +27,24 @@ pub(crate) struct OpenCopy {
 }
 
 /// See the module.
-#[derive(Default)]
-pub(crate) struct OpenCopies(Mutex<Tables>);
+pub(crate) struct OpenCopies {
+    tables: Mutex<Tables>,
+    keep: usize,
+}
 
 #[derive(Default)]
 struct Tables {
     open: HashMap<Serial, Weak<OpenCopy>>,
     kept: VecDeque<Arc<OpenCopy>>,
     sweep_at: usize,
+}
+
+impl Default for OpenCopies {
+    fn default() -> Self {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let keep = limit.map_or(KEPT, |limit| KEPT.min((limit / KEPT_SHARE) as usize));
+        OpenCopies { tables: Mutex::default(), keep }
+    }
 }
 
 impl OpenCopies {
@@ -44,12 +56,12 @@ impl OpenCopies {
         serial: Serial,
         version: &Version,
     ) -> Result<Arc<OpenCopy>> {
-        if let Some(open) = self.0.lock().open.get(&serial).and_then(Weak::upgrade) {
+        if let Some(open) = self.tables.lock().open.get(&serial).and_then(Weak::upgrade) {
             return Ok(open);
         }
         // Two may open at once; the first to come back is the one that both use.
         let data = store.open_data(key, serial, version.size)?;
-        let mut tables = self.0.lock();
+        let mut tables = self.tables.lock();
         if let Some(open) = tables.open.get(&serial).and_then(Weak::upgrade) {
             return Ok(open);
         }
@@ -60,7 +72,7 @@ impl OpenCopies {
         let open = Arc::new(OpenCopy { serial, data });
         tables.open.insert(serial, Arc::downgrade(&open));
         tables.kept.push_back(open.clone());
-        let unkept = if tables.kept.len() > KEPT { tables.kept.pop_front() } else { None };
+        let unkept = if tables.kept.len() > self.keep { tables.kept.pop_front() } else { None };
         drop(tables);
         drop(unkept);
         Ok(open)
@@ -68,7 +80,7 @@ impl OpenCopies {
 
     /// Does not keep that copy open any longer; opens that hold it go on.
     pub(crate) fn forget(&self, serial: Serial) {
-        let mut tables = self.0.lock();
+        let mut tables = self.tables.lock();
         tables.open.remove(&serial);
         tables.kept.retain(|open| open.serial != serial);
     }
