@@ -1,0 +1,3 @@
+//! Real mounts of the real `hither`: the suites in their short form, what the kernel does, crashes and faults, users.
+
+mod suites;

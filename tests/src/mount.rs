@@ -1,0 +1,197 @@
+//! Mounts by the real `hither`, and what it says of them.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+
+use crate::place;
+use crate::program::{hither, output};
+
+/// A mount that is gone when dropped.
+#[derive(Debug)]
+pub struct Mount {
+    mountpoint: PathBuf,
+    pid: u32,
+    arguments: Vec<OsString>,
+}
+
+impl Mount {
+    /// `hither mount dir SOURCE MOUNTPOINT OPTIONS`.
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn dir(source: &Path, mountpoint: &Path, options: &[&str]) -> Result<Self> {
+        let mut arguments: Vec<OsString> =
+            vec!["mount".into(), "dir".into(), source.into(), mountpoint.into()];
+        arguments.extend(options.iter().map(OsString::from));
+        Mount::new(mountpoint, arguments)
+    }
+
+    /// `hither mount cache --origin ORIGIN --store STORE MOUNTPOINT OPTIONS`.
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn cache(origin: &Path, store: &Path, mountpoint: &Path, options: &[&str]) -> Result<Self> {
+        let mut arguments: Vec<OsString> = vec!["mount".into(), "cache".into()];
+        arguments.extend(["--origin".into(), origin.into(), "--store".into(), store.into()]);
+        arguments.push(mountpoint.into());
+        arguments.extend(options.iter().map(OsString::from));
+        Mount::new(mountpoint, arguments)
+    }
+
+    fn new(mountpoint: &Path, mut arguments: Vec<OsString>) -> Result<Self> {
+        if !arguments.iter().any(|argument| argument == "--log") {
+            // Beside the mount point, which the test that reads it cleans up.
+            arguments.extend(["--log".into(), mountpoint.with_extension("log").into()]);
+        }
+        output(Command::new(hither()?).args(&arguments))?;
+        let mut mount = Mount { mountpoint: mountpoint.to_owned(), pid: 0, arguments };
+        mount.pid = u32::try_from(mount.count("/pid")?)?;
+        Ok(mount)
+    }
+
+    /// Mounts again as before, after [`kill`](Mount::kill) or [`Mount::unmount`].
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn again(&mut self) -> Result<()> {
+        output(Command::new(hither()?).args(&self.arguments))?;
+        self.pid = u32::try_from(self.count("/pid")?)?;
+        Ok(())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// The daemon.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What `hither status --json` says.
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn status(&self) -> Result<Value> {
+        let printed = output(Command::new(hither()?).args(["status", "--json"]).arg(&self.mountpoint))?;
+        Ok(serde_json::from_str(&printed)?)
+    }
+
+    /// A number of the status, by its JSON pointer; the cache's begin with `/caches/0/`.
+    ///
+    /// # Errors
+    /// What `hither` said, or there is no such number.
+    pub fn count(&self, pointer: &str) -> Result<u64> {
+        let status = self.status()?;
+        status.pointer(pointer).and_then(Value::as_u64).with_context(|| format!("no {pointer} in {status}"))
+    }
+
+    /// Waits until a number of the status is what is asked for, for at most 20 s.
+    ///
+    /// # Errors
+    /// It did not become so.
+    pub fn wait_until(&self, pointer: &str, enough: impl Fn(u64) -> bool) -> Result<u64> {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let count = self.count(pointer)?;
+            if enough(count) {
+                return Ok(count);
+            }
+            ensure!(Instant::now() < end, "{pointer} stays {count}: {:#}", self.status()?);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// `hither cache WORD... ARGUMENT`; what it printed.
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn cache_command(words: &[&str], path: impl AsRef<OsStr>) -> Result<String> {
+        output(Command::new(hither()?).arg("cache").args(words).arg(path))
+    }
+
+    /// What `hither cache state` says of a file: `cached`, `filling`, `none`, ...
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn state(&self, path: impl AsRef<Path>) -> Result<String> {
+        let printed = Mount::cache_command(&["state", "--json"], self.mountpoint.join(path))?;
+        let states: Value = serde_json::from_str(&printed)?;
+        let state = states.pointer("/0/state").and_then(Value::as_str);
+        Ok(state.with_context(|| format!("no state in {states}"))?.to_owned())
+    }
+
+    /// Waits until the state of a file is `wanted`, for at most 20 s.
+    ///
+    /// # Errors
+    /// It did not become so.
+    pub fn wait_for_state(&self, path: impl AsRef<Path>, wanted: &str) -> Result<()> {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let state = self.state(&path)?;
+            if state == wanted {
+                return Ok(());
+            }
+            ensure!(Instant::now() < end, "{} stays {state}", path.as_ref().display());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// kill -9 of the daemon; returns when it is gone. The mount point stays behind, dead.
+    ///
+    /// # Errors
+    /// It does not die.
+    pub fn kill(&mut self) -> Result<()> {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
+            bail!("no daemon to kill");
+        };
+        rustix::process::kill_process(pid, Signal::KILL)?;
+        let end = Instant::now() + Duration::from_secs(20);
+        // A thread of it may be inside a system call of the origin's disk.
+        while is_running(self.pid) {
+            ensure!(Instant::now() < end, "the daemon survives kill -9");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.pid = 0;
+        Ok(())
+    }
+
+    /// `hither umount`.
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn unmount(&mut self) -> Result<()> {
+        output(Command::new(hither()?).arg("umount").arg(&self.mountpoint))?;
+        self.pid = 0;
+        Ok(())
+    }
+
+    /// The log of its daemon.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.mountpoint.with_extension("log")).unwrap_or_default()
+    }
+}
+
+/// Whether there is such a process, and it is more than a zombie that its parent has not yet asked for.
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if place::mounts_below(&self.mountpoint).is_empty() || self.unmount().is_ok() {
+            return;
+        }
+        let _ = self.kill();
+        place::detach(&self.mountpoint);
+    }
+}

@@ -1,0 +1,1 @@
+sqlite3 base.db 'create table t(n integer primary key, text); with recursive c(n) as (select 1 union all select n+1 from c where n<20000) insert into t select n, hex(n*7919) from c; create index i on t(text);'
