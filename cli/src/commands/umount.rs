@@ -30,9 +30,10 @@ fn unmount(located: &Located, lazy: bool) -> anyhow::Result<()> {
     let process = process.context("cannot watch the daemon")?;
     match client.request(Operation::Unmount { lazy }, &mut |_| ()) {
         Ok(_) => {}
-        // It may have ended before its answer was out.
+        // It may have ended before its answer was out,
         Err(_) if !is_mounted(located) => {}
-        Err(error) if lazy => return Err(error),
+        // or without one.
+        Err(_) if hither_fuse::clear_stale(&located.mount.mountpoint).unwrap_or(false) => {}
         Err(error) => return Err(error.context("not unmounted")),
     }
     if lazy {

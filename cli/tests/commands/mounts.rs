@@ -87,7 +87,8 @@ fn the_mount_of_a_killed_daemon_is_cleared_by_umount_and_by_mount() {
         kill(pid, Signal::KILL);
         wait_until("the daemon is dead", || !is_alive(pid));
         assert!(sandbox.is_mounted());
-        assert!(hither(["status", &mnt]).failed(1).contains("hither umount"));
+        // Its threads end one by one, that which listens among them.
+        wait_until("its end is seen", || hither(["status", &mnt]).failed(1).contains("hither umount"));
         assert!(hither(["status"]).stdout.contains("hither umount"));
         assert!(hither(["cache", "state", &sandbox.text("mnt/a")]).code > 0);
         if clear_by_mounting {
