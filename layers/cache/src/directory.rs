@@ -8,7 +8,6 @@ use hither_rt::clock::{Duration, Instant};
 use hither_vfs::FileKind;
 
 use crate::node::CacheNode;
-use crate::version::Version;
 
 /// Names of nodes that are gone are swept when there are twice as many as after the last sweep, at least this many.
 const SWEEP_MIN: usize = 64;
@@ -31,10 +30,8 @@ struct Name {
 /// All entries of a directory, in the origin's order, `.` and `..` among them.
 pub(crate) struct Listing {
     pub(crate) entries: Vec<Listed>,
-    /// When it was asked for, or last found unchanged.
+    /// When it was asked for.
     pub(crate) at: Instant,
-    /// The directory's version then, if it was settled: as long as it is the same, so is the listing.
-    pub(crate) version: Option<Version>,
 }
 
 /// One entry.
@@ -81,9 +78,9 @@ impl Directory {
         }
     }
 
-    /// The listing, of whatever age.
-    pub(crate) fn listing(&self) -> Option<Arc<Listing>> {
-        self.listing.clone()
+    /// The listing, if it was asked for less than `window` ago.
+    pub(crate) fn listing(&self, now: Instant, window: Duration) -> Option<Arc<Listing>> {
+        self.listing.as_ref().filter(|listing| now.saturating_duration_since(listing.at) <= window).cloned()
     }
 
     /// Keeps a listing that was asked for at `stamp`.

@@ -5,50 +5,28 @@ use std::sync::Arc;
 
 use hither_rt::clock::now;
 use hither_rt::sync::Mutex;
-use hither_vfs::{Attr, Call, DirEntry, DirHandle, DirSink, Entry, Epoch, Result, Timestamp};
+use hither_vfs::{Attr, Call, DirEntry, DirHandle, DirSink, Entry, Epoch, Result};
 
 use crate::directory::{Listed, Listing};
 use crate::node::CacheNode;
-use crate::version::Version;
 
 /// Directories with more entries are not remembered.
 const REMEMBERED: usize = 1 << 16;
 
-/// Opens a directory of the cache.
+/// Opens a directory of the cache. A listing that is too old is asked for again even if the directory has not changed
+/// since: the origin's client learns its entries' attributes on the way, which one by one would be a request each.
 pub(crate) fn open(node: &CacheNode, call: &Call) -> Result<Arc<dyn DirHandle>> {
     let node = node.arc()?;
-    if let Some(listing) = remembered(&node, call)? {
+    let remembered = node.directory.lock().listing(now(), node.window());
+    if let Some(listing) = remembered {
         return Ok(Arc::new(Remembered { node, listing }));
     }
     call.patience.check()?;
     let stamp = node.shared.stamp();
-    let version = settled(&node, &node.origin_attr(call)?);
     let origin = node.origin_result(node.origin.opendir(call))?;
-    let listing = Listing { entries: Vec::new(), at: now(), version };
+    let listing = Listing { entries: Vec::new(), at: now() };
     let memory = Mutex::new(Some(Memory { listing, stamp, next: 0 }));
     Ok(Arc::new(Streaming { node, origin, memory }))
-}
-
-/// The listing, if it may still be believed.
-fn remembered(node: &Arc<CacheNode>, call: &Call) -> Result<Option<Arc<Listing>>> {
-    let Some(listing) = node.directory.lock().listing() else { return Ok(None) };
-    if now().saturating_duration_since(listing.at) <= node.window() {
-        return Ok(Some(listing));
-    }
-    let Some(version) = listing.version else { return Ok(None) };
-    let stamp = node.shared.stamp();
-    if Version::of(&node.origin_attr(call)?) != version {
-        return Ok(None);
-    }
-    let renewed = Arc::new(Listing { entries: listing.entries.clone(), at: now(), version: Some(version) });
-    node.directory.lock().listed(Some(renewed.clone()), stamp);
-    Ok(Some(renewed))
-}
-
-/// The directory's version, if a further change could not carry the same one.
-fn settled(node: &CacheNode, attr: &Attr) -> Option<Version> {
-    let version = Version::of(attr);
-    version.is_settled(Timestamp::now(), node.shared.options.settle).then_some(version)
 }
 
 /// An open directory that is read from memory; the positions are places in the listing.
