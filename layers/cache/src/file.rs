@@ -202,6 +202,13 @@ impl FileState {
         self.known.filter(|known| now.saturating_duration_since(known.at) <= window).map(|known| known.attr)
     }
 
+    /// The attributes of a file that is open and backed, however old. Who holds it open keeps its version, also while the
+    /// origin is away; who comes by its name has the kernel look the name up first, and that asks the origin.
+    pub(crate) fn held(&self) -> Option<Attr> {
+        let is_held = self.opens > 0 && matches!(self.mode, Mode::Backed(_));
+        self.known.filter(|_| is_held).map(|known| known.attr)
+    }
+
     /// Whether the kernel's pages of epoch 0 are still right for an open of the version that is known now. A version
     /// that is not settled may name different bytes at different times.
     pub(crate) fn keep_pages(&mut self, is_settled: impl FnOnce(&Version) -> bool) -> bool {

@@ -257,10 +257,11 @@ impl Node for CacheNode {
     }
 
     fn getattr(&self, call: &Call) -> Result<Attr> {
-        match self.fresh_attr() {
-            Some(attr) => Ok(attr),
-            None => self.origin_attr(call),
-        }
+        let known = {
+            let file = self.file.lock();
+            file.fresh(now(), self.window()).or_else(|| file.held())
+        };
+        known.map_or_else(|| self.origin_attr(call), Ok)
     }
 
     fn setattr(&self, call: &Call, set: &SetAttr, handle: Option<&dyn Handle>) -> Result<Attr> {

@@ -33,10 +33,12 @@ fn an_origin_that_goes_away_and_comes_back() {
     kit.elsewhere.write("other", b"other").unwrap();
     kit.cached("open");
     let held = kit.program.open("open", OFlags::RDONLY).unwrap();
+    let node = kit.program.node("open").unwrap();
     kit.origin.vanish(Errno::IO);
     let mut buf = [0; 4];
     assert_eq!(held.read(kit.program.call(), &mut buf, 0).unwrap(), 4);
     assert_eq!(&buf, b"open", "what is open with a backing stays readable");
+    assert_eq!(node.getattr(kit.program.call()).unwrap().size, 4, "and its size is told");
     assert_eq!(kit.program.read("other").unwrap_err().errno(), Errno::IO);
     assert_eq!(kit.program.read("open").unwrap_err().errno(), Errno::IO);
     assert_eq!(kit.names("").unwrap_err().errno(), Errno::IO);
