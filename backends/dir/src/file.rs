@@ -137,21 +137,14 @@ impl Handle for FileHandle {
         if !Arc::ptr_eq(self.node.shared(), to.node.shared()) {
             return Err(Errno::XDEV.into());
         }
-        let mut done = 0;
-        while done < length {
-            let left = usize::try_from(length - done).unwrap_or(usize::MAX);
-            let copy = || {
-                let (mut from, mut into) = (offset + done, to_offset + done);
-                rustix::fs::copy_file_range(&self.file, Some(&mut from), &to.file, Some(&mut into), left)
-            };
-            match to.changing(call, copy) {
-                Ok(0) => break,
-                Ok(count) => done += count as u64,
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        Ok(done)
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        // Once: a second call for what is missing would go on with bytes that the first has appended, if both are one
+        // file.
+        let copied = to.changing(call, || {
+            let (mut from, mut into) = (offset, to_offset);
+            rustix::fs::copy_file_range(&self.file, Some(&mut from), &to.file, Some(&mut into), length)
+        })?;
+        Ok(copied as u64)
     }
 
     fn backing(&self) -> Option<Backing> {

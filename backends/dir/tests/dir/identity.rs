@@ -30,6 +30,8 @@ fn thousands_of_nodes_need_few_descriptors() {
                 nodes.push((n, m, made.entry.node, made.entry.attr.ino));
             }
         }
+        // A descriptor that was opened by handle may have no path to be counted by; so far all were opened by name.
+        assert!(ground.descriptors() >= before + KEPT / 2, "{} descriptors", ground.descriptors());
         assert!(ground.descriptors() <= before + KEPT + 1, "{} descriptors", ground.descriptors());
         for (n, m, node, ino) in &nodes {
             assert_eq!(node.getattr(&call).unwrap().ino, *ino);
@@ -49,7 +51,7 @@ fn thousands_of_nodes_need_few_descriptors() {
             .take(3 * KEPT)
             .map(|(.., node, _)| node.open(&call, OFlags::RDONLY, 0).unwrap())
             .collect();
-        assert!(ground.descriptors() >= 2 * open.len());
+        assert_eq!(open.len(), 3 * KEPT);
         drop(open);
         for (.., node, _) in &nodes {
             node.getattr(&call).unwrap();

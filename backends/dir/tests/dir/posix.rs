@@ -403,6 +403,11 @@ fn ranges_are_copied_between_files() {
         let copied = whole(&*to);
         assert_eq!(copied.len(), 2_000_010);
         assert!(copied[..10] == bytes[2_999_990..] && copied[10..] == bytes[1..2_000_001]);
+        // Within one file: what the copy appends is not copied again.
+        let one = root.create(&call, name("one"), OFlags::RDWR, 0o600).unwrap().handle;
+        one.write(&call, b"abc", WriteAt::Offset(0)).unwrap();
+        assert_eq!(one.copy_range(&call, 0, &*one, 3, 100).unwrap(), 3);
+        assert_eq!(whole(&*one), b"abcabc");
         let foreign = Ground::on(std::path::Path::new("/dev/shm"), Default::default());
         let other = foreign.dir.root().create(&call, name("x"), OFlags::RDWR, 0o600).unwrap().handle;
         assert_eq!(failed(from.copy_range(&call, 0, &*other, 0, 1)), Errno::XDEV);
