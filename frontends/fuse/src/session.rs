@@ -4,6 +4,7 @@ use std::io::IoSlice;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use hither_rt::sync::Mutex;
@@ -36,7 +37,9 @@ pub struct Session {
 pub struct Remote {
     path: PathBuf,
     by: By,
+    /// Whoever unmounts holds this, so that what is mounted there later is never taken for ours.
     is_unmounted: Arc<Mutex<bool>>,
+    is_gone: Arc<AtomicBool>,
 }
 
 /// Mounts `fs` on the directory `mountpoint`. The mount answers when this returns.
@@ -45,7 +48,7 @@ pub struct Remote {
 /// See [`Error`]. Nothing is left mounted.
 pub fn mount(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<Session> {
     let (descriptor, path, by) = mount::mount(mountpoint, options)?;
-    let remote = Remote { path, by, is_unmounted: Arc::default() };
+    let remote = Remote { path, by, is_unmounted: Arc::default(), is_gone: Arc::default() };
     let session = start(fs, Device::new(descriptor), remote.clone(), options);
     if session.is_err() {
         let _ = remote.unmount(Unmount::Lazily);
@@ -85,8 +88,9 @@ fn start(fs: Arc<dyn FileSystem>, device: Device, remote: Remote, options: &Opti
     );
     let threads = |source| Error::Threads { source };
     let watchdog = watchdog::start(dispatcher.clone()).map_err(threads)?;
-    let transport =
-        Transport::start(&device, dispatcher.clone(), options.threads, agreement.max_write as usize);
+    let max_write = agreement.max_write as usize;
+    let is_gone = remote.is_gone.clone();
+    let transport = Transport::start(&device, dispatcher.clone(), options.threads, max_write, is_gone);
     let session = Session {
         remote,
         transport: transport.map_err(|error| {
@@ -222,7 +226,6 @@ impl Session {
         if let Some(watchdog) = self.watchdog.lock().take() {
             let _ = watchdog.join();
         }
-        *self.remote.is_unmounted.lock() = true;
     }
 }
 
@@ -240,7 +243,7 @@ impl Remote {
     /// [`Error::Busy`] if it is in use and is not to be detached.
     pub fn unmount(&self, how: Unmount) -> Result<()> {
         let mut is_unmounted = self.is_unmounted.lock();
-        if !*is_unmounted {
+        if !*is_unmounted && !self.is_gone.load(Ordering::Acquire) {
             mount::unmount(&self.path, self.by, how)?;
             *is_unmounted = true;
         }

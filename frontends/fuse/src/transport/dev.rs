@@ -3,7 +3,7 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use hither_rt::sync::{Condvar, Mutex};
@@ -123,6 +123,8 @@ struct Shared {
     /// Threads that read, or will once their call is done; without those that were replaced.
     reading: Mutex<usize>,
     changed: Condvar,
+    /// Set when nobody reads any more.
+    is_gone: Arc<AtomicBool>,
 }
 
 /// The running transport.
@@ -130,17 +132,19 @@ struct Shared {
 pub(crate) struct Transport(Arc<Shared>);
 
 impl Transport {
-    /// Starts `threads` queues, each with its descriptor and its thread.
+    /// Starts `threads` queues, each with its descriptor and its thread. `is_gone` is set when the mount is.
     pub(crate) fn start(
         device: &Arc<Device>,
         dispatcher: Arc<Dispatcher>,
         threads: usize,
         max_write: usize,
+        is_gone: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             dispatcher,
             buffer_size: (max_write + DATA_AT).next_multiple_of(4096),
             replacements: AtomicUsize::new(0),
+            is_gone,
             reading: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -193,7 +197,11 @@ fn start_thread(queue: Arc<Queue>) -> io::Result<()> {
 
 impl Shared {
     fn ended(&self) {
-        *self.reading.lock() -= 1;
+        let mut reading = self.reading.lock();
+        *reading -= 1;
+        if *reading == 0 {
+            self.is_gone.store(true, Ordering::Release);
+        }
         self.changed.notify_all();
     }
 }

@@ -80,6 +80,21 @@ fn nothing_of_a_session_is_left_when_it_ends() {
     assert_eq!(fs::read(again.path("file")).unwrap(), b"bytes");
 }
 
+#[test]
+fn what_is_mounted_there_later_is_not_ours_to_unmount() {
+    if !can_mount() {
+        return;
+    }
+    let mounted = Mounted::new(Arc::new(Mem::new()));
+    rustix::mount::unmount(mounted.dir.path(), rustix::mount::UnmountFlags::empty()).unwrap();
+    mounted.session.join();
+    let later = mount(Arc::new(Mem::new()), mounted.dir.path(), &Options::default()).unwrap();
+    fs::write(mounted.path("later"), b"").unwrap();
+    mounted.session.unmount(Unmount::Lazily).unwrap();
+    assert!(mounted.path("later").exists());
+    later.unmount(Unmount::IfUnused).unwrap();
+}
+
 /// Started by the tests below: a daemon that serves until it is killed.
 #[test]
 fn child_daemon() {
