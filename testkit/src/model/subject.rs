@@ -248,7 +248,10 @@ impl Subject {
                 self.with_open(at, OFlags::WRONLY | OFlags::TRUNC, |_| Ok(Outcome::Done))
             }
             Op::Resize { at, size } => {
-                self.set(at, SetAttr { size: Some((*size).into()), ..SetAttr::default() })
+                // With the time, as the kernel asks for it: whether a size that is set to what it was moves the time
+                // by itself is up to the file system.
+                let (size, mtime) = (Some((*size).into()), Some(SetTime::Now));
+                self.set(at, SetAttr { size, mtime, ..SetAttr::default() })
             }
             Op::Allocate { at, offset, length, keep_size } => self.with_open(at, OFlags::WRONLY, |handle| {
                 let flags = if *keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
@@ -281,7 +284,8 @@ impl Subject {
             }
             Op::AppendHeld { length, fill, .. } => self.write(&**handle, WriteAt::End, *length, *fill),
             Op::ResizeHeld { size, .. } => {
-                let set = SetAttr { size: Some((*size).into()), ..SetAttr::default() };
+                let (size, mtime) = (Some((*size).into()), Some(SetTime::Now));
+                let set = SetAttr { size, mtime, ..SetAttr::default() };
                 let attr = node.setattr(self.client.call(), &set, Some(&**handle))?;
                 Ok(Outcome::Stat((&attr).into()))
             }
