@@ -6,5 +6,6 @@ pub mod conformance;
 pub mod differential;
 pub mod faults;
 pub mod model;
+pub mod tree;
 
 pub use client::Client;
