@@ -260,7 +260,12 @@ fn alone_options() -> hither_dir::Options {
 
 /// What people reach through a layer: everything as themselves, and not to be waited for on a thread that others need.
 fn origin_options() -> hither_dir::Options {
-    hither_dir::Options { identity: Identity::Caller, may_block: true, ..hither_dir::Options::default() }
+    hither_dir::Options {
+        identity: Identity::Caller,
+        may_block: true,
+        fresh_attributes: true,
+        ..hither_dir::Options::default()
+    }
 }
 
 /// What only the daemon changes.

@@ -9,17 +9,44 @@ use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp};
 /// `MNT_ID` asks for.
 const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-const WANTED: StatxFlags =
-    StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID).union(MNT_ID_UNIQUE);
+/// What is asked of every inode.
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::MNT_ID).union(MNT_ID_UNIQUE);
 
-/// Attributes of the inode that `fd` leads to.
+/// Attributes of the inode that `fd` leads to, with its time of birth.
 pub(crate) fn statx_fd(fd: BorrowedFd<'_>) -> rustix::io::Result<Statx> {
-    rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, WANTED)
+    rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, WANTED | StatxFlags::BTIME)
 }
 
-/// Attributes of what `name` leads to; a symbolic link's own.
-pub(crate) fn statx_name(dir: BorrowedFd<'_>, name: &std::ffi::OsStr) -> rustix::io::Result<Statx> {
-    rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, WANTED)
+/// How attributes are asked for in one directory tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asking {
+    wanted: StatxFlags,
+    fresh: AtFlags,
+}
+
+impl Asking {
+    /// Where the time of birth tells nothing it is not asked for: FUSE and network file systems keep the other
+    /// attributes that a lookup or a listing brought, but go to their server for this one. With `fresh`, the attributes
+    /// of a node are asked of the server whatever the client keeps (a lookup still takes what it brings).
+    pub fn new(births: bool, fresh: bool) -> Self {
+        let wanted = if births { WANTED | StatxFlags::BTIME } else { WANTED };
+        Asking { wanted, fresh: if fresh { AtFlags::STATX_FORCE_SYNC } else { AtFlags::empty() } }
+    }
+
+    /// Attributes of the inode that `fd` leads to, which was just looked up or opened.
+    pub fn of_fd(self, fd: BorrowedFd<'_>) -> rustix::io::Result<Statx> {
+        rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, self.wanted)
+    }
+
+    /// Attributes of the inode that `fd` leads to, as they are now.
+    pub fn of_fd_now(self, fd: BorrowedFd<'_>) -> rustix::io::Result<Statx> {
+        rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH | self.fresh, self.wanted)
+    }
+
+    /// Attributes of what `name` leads to; a symbolic link's own.
+    pub fn of_name(self, dir: BorrowedFd<'_>, name: &std::ffi::OsStr) -> rustix::io::Result<Statx> {
+        rustix::fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, self.wanted)
+    }
 }
 
 /// The device number that an inode lies on.

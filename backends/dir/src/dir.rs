@@ -9,7 +9,7 @@ use hither_sys::creds;
 use hither_vfs::{Call, Capabilities, Error, EventSink, Events, FileSystem, Interner, Node, Result, StatFs};
 use rustix::fs::{CWD, Mode, OFlags};
 
-use crate::attr;
+use crate::attr::{self, Asking};
 use crate::descriptors::Descriptors;
 use crate::mounts::Mounts;
 use crate::node::{DirNode, FIRST_BORN};
@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub births: AtomicU64,
     /// The device of the root, whose inode numbers are shown as they are.
     pub root_dev: u64,
+    /// How attributes are asked for.
+    pub asking: Asking,
 }
 
 impl Shared {
@@ -64,6 +66,7 @@ impl Dir {
         let stat = attr::statx_fd(fd.as_fd())?;
         let mounts = Mounts::new(&stat, fd.as_fd(), &proc, options.handles)?;
         let capabilities = probe::capabilities(&options, mounts.root(), &proc, fd.as_fd());
+        let births = mounts.root().fs.keeps_birth();
         let shared = Arc::new(Shared {
             proc,
             mounts,
@@ -71,6 +74,7 @@ impl Dir {
             descriptors: Descriptors::new(options.descriptors),
             births: AtomicU64::new(FIRST_BORN),
             root_dev: attr::dev_of(&stat),
+            asking: Asking::new(births, options.fresh_attributes),
             options,
         });
         let root = DirNode::root(&shared, &stat, fd)?;

@@ -93,10 +93,10 @@ impl Listing {
         if let Some(entry) = &found {
             kind = Some(entry.attr.kind());
         }
+        let asking = self.node.shared().asking;
         // Some file systems do not say; a name that is gone by now is any file.
-        let asked = || {
-            attr::statx_name(self.dir.as_fd(), name).map_or(FileKind::Regular, |stat| attr::kind_of(&stat))
-        };
+        let asked =
+            || asking.of_name(self.dir.as_fd(), name).map_or(FileKind::Regular, |stat| attr::kind_of(&stat));
         let ino = match &found {
             Some(entry) => entry.attr.ino,
             // What is above the root is none of the reader's business.

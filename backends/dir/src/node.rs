@@ -134,7 +134,7 @@ impl Node for DirNode {
 
     fn getattr(&self, call: &Call) -> Result<Attr> {
         self.shared.admit(call)?;
-        Ok(self.attr(&attr::statx_fd(self.reach(call)?.as_fd())?))
+        Ok(self.attr(&self.shared.asking.of_fd_now(self.reach(call)?.as_fd())?))
     }
 
     fn setattr(&self, call: &Call, set: &SetAttr, handle: Option<&dyn Handle>) -> Result<Attr> {

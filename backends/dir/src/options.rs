@@ -49,6 +49,9 @@ pub struct Options {
     /// The disk may be far away: under [`Patience::Never`](hither_vfs::Patience::Never) whatever touches it answers
     /// that it would block. Otherwise everything is served at once, as a local disk does.
     pub may_block: bool,
+    /// `getattr` has a client of a network file system ask its server (`AT_STATX_FORCE_SYNC`), instead of telling what
+    /// it keeps.
+    pub fresh_attributes: bool,
 }
 
 impl Default for Options {
@@ -61,6 +64,7 @@ impl Default for Options {
             handles: Handles::default(),
             backings: true,
             may_block: false,
+            fresh_attributes: false,
         }
     }
 }

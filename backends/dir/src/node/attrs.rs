@@ -11,7 +11,6 @@ use hither_vfs::{Attr, Call, Errno, FileKind, Handle, OFlags, Result, SetAttr, S
 use rustix::fs::{Access, AtFlags, Gid, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
 
 use super::DirNode;
-use crate::attr;
 use crate::file::FileHandle;
 use crate::proc::{self, ProcPath};
 
@@ -39,7 +38,7 @@ impl DirNode {
         } else {
             self.shared.as_caller(call, apply)?
         }
-        Ok(self.attr(&attr::statx_fd(path.as_fd())?))
+        Ok(self.attr(&self.shared.asking.of_fd(path.as_fd())?))
     }
 
     /// The size first, whose change clears set-id bits; then the owner, whose change does too; then the mode, which may

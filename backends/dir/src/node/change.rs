@@ -10,7 +10,6 @@ use hither_vfs::{Call, Errno, Node, RenameFlags, Result};
 use rustix::fs::AtFlags;
 
 use super::{DirNode, GONE};
-use crate::attr;
 use crate::proc::checked;
 
 /// A node that is about to lose a name, with a descriptor that it will still have then.
@@ -84,7 +83,7 @@ impl Losing {
         self.node.not_at(parent, name);
         // Asked, not counted: another link may have been made or removed meanwhile, by anybody. A directory that was
         // removed has no links; one that was moved away behind our back has.
-        if attr::statx_fd(self.path.as_fd()).is_ok_and(|stat| stat.stx_nlink == 0) {
+        if self.node.shared.asking.of_fd(self.path.as_fd()).is_ok_and(|stat| stat.stx_nlink == 0) {
             self.node.set(GONE, true);
         }
     }

@@ -12,7 +12,6 @@ use rustix::fs::{AtFlags, FileType, Mode};
 use super::interning::Found;
 use super::open::passed;
 use super::{DirNode, EPOCH, GONE};
-use crate::attr;
 use crate::proc::{self, ProcPath, checked};
 
 /// How often a file that is there and gone again in turns is tried.
@@ -53,7 +52,8 @@ impl DirNode {
     ) -> Result<Created> {
         let (node, stat) = self.find(call, dir, name)?;
         let handle = node.open_file(call, flags, EPOCH)?;
-        let stat = if flags.contains(OFlags::TRUNC) { attr::statx_fd(handle.file())? } else { stat };
+        let stat =
+            if flags.contains(OFlags::TRUNC) { self.shared.asking.of_fd(handle.file())? } else { stat };
         Ok(Created { entry: node.entry(&stat), handle })
     }
 
@@ -76,7 +76,7 @@ impl DirNode {
         place: Option<(&DirNode, &OsStr)>,
         not_before: u64,
     ) -> Result<Created> {
-        let stat = attr::statx_fd(file.as_fd())?;
+        let stat = self.shared.asking.of_fd(file.as_fd())?;
         // The node's descriptor is another one than the open's, which has to close when the program closes it.
         let path =
             self.shared.descriptors.with_room(|| self.shared.proc.reopen(file.as_fd(), OFlags::PATH))?;
@@ -155,7 +155,7 @@ impl DirNode {
         self.shared.as_caller(call, || {
             rustix::fs::linkat(from_proc, from_name.as_c_str(), &dir, name, AtFlags::SYMLINK_FOLLOW)
         })?;
-        let stat = attr::statx_fd(from.as_fd())?;
+        let stat = self.shared.asking.of_fd(from.as_fd())?;
         if node.has(GONE) {
             node.set(GONE, false);
             self.shared.descriptors.opened(&node.this);

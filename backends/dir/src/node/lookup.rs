@@ -14,7 +14,6 @@ use rustix::fs::{Mode, Statx};
 use super::interning::Found;
 use super::reach::PATH;
 use super::{DirNode, FAMILIAR};
-use crate::attr;
 use crate::proc::checked;
 
 impl DirNode {
@@ -34,7 +33,7 @@ impl DirNode {
         name: &OsStr,
     ) -> Result<(Arc<DirNode>, Statx)> {
         if self.has(FAMILIAR) {
-            let stat = self.shared.as_caller(call, || attr::statx_name(dir, name))?;
+            let stat = self.shared.as_caller(call, || self.shared.asking.of_name(dir, name))?;
             if let Some(node) = self.shared.known(&self.found(&stat, name)) {
                 return Ok((node, stat));
             }
@@ -54,7 +53,7 @@ impl DirNode {
         let fd = self.shared.as_caller(call, || {
             self.shared.descriptors.with_room(|| rustix::fs::openat(dir, name, PATH, Mode::empty()))
         })?;
-        let stat = attr::statx_fd(fd.as_fd())?;
+        let stat = self.shared.asking.of_fd(fd.as_fd())?;
         let (node, was_known) = self.shared.intern(&self.found(&stat, name), fd)?;
         Ok((node, stat, was_known))
     }
@@ -66,7 +65,7 @@ impl DirNode {
     /// The node that a name leads to, if anybody holds it. For what is to be removed or moved; errors are left to the
     /// call that does it.
     pub(super) fn find_held(&self, call: &Call, dir: BorrowedFd<'_>, name: &OsStr) -> Option<Arc<DirNode>> {
-        let stat = self.shared.as_caller(call, || attr::statx_name(dir, name)).ok()?;
+        let stat = self.shared.as_caller(call, || self.shared.asking.of_name(dir, name)).ok()?;
         self.shared.known(&self.found(&stat, name))
     }
 }

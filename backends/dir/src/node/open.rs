@@ -7,7 +7,6 @@ use hither_vfs::{Call, Epoch, Errno, FileKind, OFlags, Result, Timestamp};
 
 use super::reach::Version;
 use super::{DirNode, EPOCH};
-use crate::attr;
 use crate::file::FileHandle;
 use crate::listing::Listing;
 
@@ -68,7 +67,7 @@ impl DirNode {
 
     /// Whether the bytes are those of the last open, for sure; from now on this open is the last.
     fn is_as_last_opened(&self, file: &OwnedFd) -> Result<bool> {
-        let attr = self.attr(&attr::statx_fd(file.as_fd())?);
+        let attr = self.attr(&self.shared.asking.of_fd(file.as_fd())?);
         let version = Version { mtime: attr.mtime, ctime: attr.ctime, size: attr.size };
         let is_settled = Timestamp::now().as_nanos() - attr.ctime.as_nanos() > SETTLED_NANOS;
         let mut slot = self.slot.lock();

@@ -121,7 +121,7 @@ impl DirNode {
                 self.shared.descriptors.with_room(|| rustix::fs::openat(&at, &*name, PATH, Mode::empty()))
             });
             let fd = fd.map_err(|error| if error == Errno::NOENT { Errno::STALE.into() } else { error })?;
-            if !target.is_inode(&attr::statx_fd(fd.as_fd())?) {
+            if !target.is_inode(&self.shared.asking.of_fd(fd.as_fd())?) {
                 return Err(Errno::STALE.into());
             }
             at = target.keep(fd);
