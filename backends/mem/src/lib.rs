@@ -6,7 +6,7 @@
 //!
 //! How it is made: a node *is* its inode, and a directory holds its children, so that identity, unlinked open files
 //! and the freeing of space follow from reference counts. Changes of names run one at a time under one lock; reads
-//! and writes of files meet only at their own inode. See [`namespace`] for the order of locks.
+//! and writes of files meet only at their own inode. See `namespace` for the order of locks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
