@@ -109,6 +109,19 @@ impl Mount {
         }
     }
 
+    /// Waits until the cache has seen its whole store, for at most 20 s.
+    ///
+    /// # Errors
+    /// It did not.
+    pub fn wait_until_scanned(&self) -> Result<()> {
+        let end = Instant::now() + Duration::from_secs(20);
+        while self.status()?.pointer("/caches/0/scanning") != Some(&Value::Bool(false)) {
+            ensure!(Instant::now() < end, "the scan of the store does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
     /// `hither cache WORD... ARGUMENT`; what it printed.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod ci;
 mod process;
 mod run;
 mod stop;
+mod suites;
 mod test;
 mod tidy;
 
@@ -25,6 +26,7 @@ enum Command {
     Run(run::Args),
     Stop(stop::Args),
     Bench(bench::Args),
+    Suites(suites::Args),
     Test(test::Args),
     Ci(ci::Args),
     Tidy(tidy::Args),
@@ -37,6 +39,7 @@ impl Command {
             Command::Run(args) => run::run(args, root),
             Command::Stop(args) => stop::run(args, root),
             Command::Bench(args) => bench::run(args, root),
+            Command::Suites(args) => suites::run(args, root),
             Command::Test(args) => test::run(args, root),
             Command::Ci(args) => ci::run(args, root),
             Command::Tidy(args) => tidy::run(args, root),

@@ -23,6 +23,9 @@ struct Args {
     /// Of the random ones; a failure is repeated with its seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Of the apps, only this one.
+    #[arg(long, value_name = "NAME")]
+    app: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -42,15 +45,19 @@ enum Suite {
 }
 
 impl Suite {
-    fn run(self, extent: Extent, seed: u64) -> Vec<Outcome> {
-        match self {
+    fn run(self, extent: Extent, args: &Args) -> anyhow::Result<Vec<Outcome>> {
+        let seed = args.seed;
+        Ok(match self {
             Suite::Pjdfstest => pjdfstest::run(),
             Suite::Fsx => fsx::run(extent, seed),
             Suite::Stress => stress::run(extent, seed),
-            Suite::Apps => apps::run(),
+            Suite::Apps => match &args.app {
+                Some(name) => apps::App::named(name)?.run_on_all(),
+                None => apps::run(),
+            },
             Suite::Kills => vec![kills::run(extent, seed)],
             Suite::PowerCuts => vec![power_cuts::run(extent, seed)],
-        }
+        })
     }
 }
 
@@ -63,7 +70,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let suites = if args.only.is_empty() { Suite::value_variants() } else { &args.only };
     let mut outcomes = Vec::new();
     for suite in suites {
-        for outcome in suite.run(extent, args.seed) {
+        for outcome in suite.run(extent, &args)? {
             if args.json {
                 // Progress for whoever waits; the list comes at the end.
                 eprintln!("{outcome}");
