@@ -1,3 +1,52 @@
-//! `hither-bench`: measures side by side.
+//! `hither-bench`: measures a layer and prints a table, or JSON, or writes the table into the documentation.
 
-fn main() {}
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use hither_bench::{cache, report};
+
+/// Measures side by side: raw, hither, peers.
+#[derive(Debug, Parser)]
+#[command(name = "hither-bench", bin_name = "./dev bench")]
+enum Command {
+    /// The read cache over an origin with a round trip of 2 ms.
+    Cache {
+        /// Print JSON instead of a table.
+        #[arg(long)]
+        json: bool,
+        /// Fewer and shorter bursts, fewer files: to see that it works, not to be quoted.
+        #[arg(long)]
+        quick: bool,
+        /// Only sections whose name contains this: hits, trees, first-reads, fall-back, many-files.
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+        /// Also write the table into this file, between its markers.
+        #[arg(long, value_name = "FILE")]
+        write: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Command::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    let Command::Cache { json, quick, only, write } = command;
+    let report = cache::measure(&cache::Settings::new(quick, only))?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        println!("{}", report.markdown());
+    }
+    if let Some(path) = write {
+        report::write_between_markers(&path, "cache", &report.markdown())?;
+    }
+    Ok(())
+}

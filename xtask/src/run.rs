@@ -77,7 +77,9 @@ fn read(view: &View, sample: &Sample) -> anyhow::Result<()> {
     let compared = compare::trees(&view.source, &view.mountpoint, &sample.paths)
         .context("the view differs from its source (or the source changed meanwhile)")?;
     let slowed = match view.rtt_us {
-        Some(rtt_us) => format!(" behind a round trip of {} ms", f64::from(rtt_us) / 1000.0),
+        Some(rtt_us) => {
+            format!(" behind a round trip of {} ms, asked again after 60 s", f64::from(rtt_us) / 1000.0)
+        }
         None => String::new(),
     };
     println!("\n{}{slowed}, read through {}\n", view.source.display(), view.mountpoint.display());

@@ -55,7 +55,8 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> anyhow::Result<()> {
     let session = Arc::new(mount(args)?);
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).context("cannot take signals")?;
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).context("cannot take signals")?;
     let remote = session.remote();
     std::thread::spawn(move || {
         for _ in &mut signals {
@@ -82,8 +83,8 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
 fn mount(args: &Args) -> anyhow::Result<Session> {
     let options = hither_dir::Options { backings: false, ..hither_dir::Options::default() };
-    let inner = Dir::open(&args.source, options)
-        .with_context(|| format!("cannot show {}", args.source.display()))?;
+    let inner =
+        Dir::open(&args.source, options).with_context(|| format!("cannot show {}", args.source.display()))?;
     let script = Arc::new(Script::default());
     let delayed = Kinds::ALL.without(FREE);
     script.delay(delayed, Duration::from_micros(args.rtt_us));

@@ -82,8 +82,10 @@ impl View {
         let mut mount = self.hither();
         mount.args(["mount", "cache", "--origin"]).arg(&self.origin);
         mount.arg("--store").arg(self.folder.join("store"));
-        // What a program writes there would land in a tree of the machine that nobody named.
-        mount.args(self.rtt_us.map(|_| "--read-only"));
+        if self.rtt_us.is_some() {
+            // What a program writes there would land in a tree of the machine that nobody named.
+            mount.args(["--read-only", "--revalidate", "60s"]);
+        }
         process::run(mount.arg(&self.mountpoint))
     }
 
