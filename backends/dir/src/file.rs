@@ -18,12 +18,11 @@ pub(crate) struct FileHandle {
     file: OwnedFd,
     /// The node's descriptor: held, so that the node keeps it, too, and all opens have the same.
     path: Arc<OwnedFd>,
-    keep_cache: bool,
 }
 
 impl FileHandle {
-    pub fn new(node: Arc<DirNode>, file: OwnedFd, path: Arc<OwnedFd>, keep_cache: bool) -> Self {
-        FileHandle { node, file, path, keep_cache }
+    pub fn new(node: Arc<DirNode>, file: OwnedFd, path: Arc<OwnedFd>) -> Self {
+        FileHandle { node, file, path }
     }
 
     /// The descriptor of the open.
@@ -153,7 +152,7 @@ impl Handle for FileHandle {
     }
 
     fn keep_cache(&self) -> bool {
-        self.keep_cache
+        self.node.is_as_last_opened(&self.file).unwrap_or(false)
     }
 
     fn has_writer(&self, call: &Call) -> Result<Option<bool>> {

@@ -60,13 +60,12 @@ impl DirNode {
     /// The handle of an open of this file.
     pub(super) fn opened(&self, file: OwnedFd, path: Arc<OwnedFd>) -> Result<Arc<FileHandle>> {
         let node = self.this.upgrade().ok_or(Errno::STALE)?;
-        // Asked only where the kernel keeps pages of ours.
-        let keep_cache = !self.shared.options.backings && self.is_as_last_opened(&file)?;
-        Ok(Arc::new(FileHandle::new(node, file, path, keep_cache)))
+        Ok(Arc::new(FileHandle::new(node, file, path)))
     }
 
-    /// Whether the bytes are those of the last open, for sure; from now on this open is the last.
-    fn is_as_last_opened(&self, file: &OwnedFd) -> Result<bool> {
+    /// Whether the bytes are those of the last open that was asked for, for sure; from now on this open is the last.
+    /// Asked only where the kernel keeps pages of ours, so only there it costs a system call.
+    pub(crate) fn is_as_last_opened(&self, file: &OwnedFd) -> Result<bool> {
         let attr = self.attr(&self.shared.asking.of_fd(file.as_fd())?);
         let version = Version { mtime: attr.mtime, ctime: attr.ctime, size: attr.size };
         let is_settled = Timestamp::now().as_nanos() - attr.ctime.as_nanos() > SETTLED_NANOS;
