@@ -24,9 +24,11 @@ pub(crate) struct Fill {
     /// The file at the origin, opened as the one who opened it first.
     pub(crate) origin: Arc<dyn Handle>,
     caller: Caller,
-    key: Key,
+    pub(crate) key: Key,
     id: PersistentId,
     serial: Serial,
+    /// Syncs of the store that had failed when this began.
+    failed_syncs: u64,
     data: Arc<dyn Handle>,
     projid: u32,
     pinned: bool,
@@ -76,6 +78,7 @@ pub(crate) struct Start {
 impl Fill {
     /// Begins: makes the data file. On failure the reservation is given back.
     pub(crate) fn start(shared: &Arc<Shared>, start: Start) -> Result<Arc<Self>> {
+        let failed_syncs = shared.store.failed_syncs();
         let (serial, data) = match shared.store.create_data(start.key, start.version.size) {
             Ok(created) => created,
             Err(error) => {
@@ -99,6 +102,7 @@ impl Fill {
             key: start.key,
             id: start.id,
             serial,
+            failed_syncs,
             data,
             projid: start.projid,
             pinned: start.pinned,
@@ -176,7 +180,7 @@ impl Fill {
                 if state.chunks.complete() && state.end.is_none() {
                     state.end = Some(End::Complete);
                     let (fill, node) = (self.clone(), node.clone());
-                    self.shared.background.post(move || fill.finish(&node));
+                    self.shared.fetchers.post(move || fill.finish(&node));
                 }
                 Ok(())
             }
@@ -298,6 +302,11 @@ impl Fill {
         self.fetch_ahead(node, &mut state);
     }
 
+    /// Whether it was given up.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.state.lock().end == Some(End::Abandoned)
+    }
+
     /// Bytes that are there.
     pub(crate) fn present(&self) -> u64 {
         (self.state.lock().chunks.present() * CHUNK).min(self.version.size)
@@ -315,6 +324,11 @@ impl Fill {
         self.changed.notify_all();
         self.shared.counters.fills_abandoned.add(1);
         tracing::debug!(why, path = %String::from_utf8_lossy(&self.path), "a fill was given up");
+        self.leave_nothing(reservation);
+    }
+
+    /// Gives room and data back.
+    fn leave_nothing(&self, reservation: Option<Reservation>) {
         if let Some(reservation) = reservation {
             self.shared.index.release(reservation);
         }
@@ -334,6 +348,9 @@ impl Fill {
             Ok(_) => return self.abandon("the file changed while it was fetched"),
             Err(_) => return self.abandon("the origin did not say whether the file is still the same"),
         }
+        if self.is_distrusted() {
+            return self.abandon("the store's disk failed while it was fetched");
+        }
         let mut record = self.record();
         if let Err(error) = self.shared.store.commit(self.key, &mut record) {
             self.shared.store_failed(&error);
@@ -343,10 +360,19 @@ impl Fill {
         if node.back_with(self, &record) {
             self.state.lock().end = Some(End::Committed);
             self.changed.notify_all();
+            // Asked again: whoever distrusts copies has not seen this one if it came after.
+            if self.is_distrusted() {
+                node.drop_copy(self.key, self.serial);
+            }
         } else {
             self.shared.store.remove(self.key, self.serial);
             self.abandon("the file was changed here while it was fetched");
         }
+    }
+
+    /// Whether a sync of the store failed since this began: pages that were fetched may be lost, and no later sync tells.
+    fn is_distrusted(&self) -> bool {
+        self.shared.store.failed_syncs() != self.failed_syncs
     }
 
     /// Called by the file, under its lock, when it takes the fill as its copy. Gives up the room that was promised, which
@@ -374,6 +400,17 @@ impl Fill {
             id: self.id.clone(),
             path: self.path.clone(),
             checksums: self.state.lock().chunks.sums().to_vec(),
+        }
+    }
+}
+
+impl Drop for Fill {
+    /// Nobody reads it any more, and the file was forgotten before all of it was there.
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        if state.end.is_none() {
+            let reservation = state.reservation.take();
+            self.leave_nothing(reservation);
         }
     }
 }

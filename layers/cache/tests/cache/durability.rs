@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hither_cache::{Cache, FileState, Options};
+use hither_testkit::faults::{Kind, When};
 use hither_vfs::{Errno, OFlags, WriteAt};
 
 use crate::kit::{CHUNK, Kit, options, pattern};
@@ -16,7 +17,7 @@ fn a_restart_keeps_every_copy_without_reading_it() {
     }
     let kit = kit.restarted(options());
     kit.until(|| !kit.cache.stats().scanning);
-    assert_eq!(kit.store.count(hither_testkit::faults::Kind::Getattr), 0);
+    assert_eq!(kit.store.count(Kind::Getattr), 0);
     for n in 0..50 {
         assert!(kit.program.read(format!("f{n}")).unwrap() == pattern(1000, n));
     }
@@ -30,7 +31,7 @@ fn a_hit_does_not_wait_for_the_scan() {
     kit.elsewhere.write("f", b"bytes").unwrap();
     kit.cached("f");
     let kit = kit.restarted(options());
-    let listing = kit.store.hang(hither_testkit::faults::Kind::Readdir);
+    let listing = kit.store.hang(Kind::Readdir);
     assert_eq!(kit.program.read("f").unwrap(), b"bytes");
     assert_eq!(kit.cache.stats().hits, 1);
     kit.store.remove(listing);
@@ -43,7 +44,7 @@ fn after_a_power_loss_only_what_was_synced_counts() {
     kit.elsewhere.write("synced", b"synced").unwrap();
     kit.cached("synced");
     kit.until(|| kit.cache.stats().durable_copies == 1);
-    kit.store.fail(hither_testkit::faults::Kind::Sync, hither_testkit::faults::When::Always, Errno::IO);
+    kit.store.fail(Kind::Sync, When::Always, Errno::IO);
     kit.elsewhere.write("late", b"late").unwrap();
     kit.program.read("late").unwrap();
     kit.until(|| kit.cache.stats().fills == 2);
@@ -59,11 +60,54 @@ fn after_a_power_loss_only_what_was_synced_counts() {
 #[test]
 fn a_failed_sync_ends_trust_in_what_was_not_safe() {
     let kit = Kit::new(Options { sync_every: Duration::from_millis(10), ..options() });
-    kit.store.fail(hither_testkit::faults::Kind::Sync, hither_testkit::faults::When::Always, Errno::IO);
+    kit.store.fail(Kind::Sync, When::Always, Errno::IO);
     kit.elsewhere.write("f", b"bytes").unwrap();
     assert_eq!(kit.program.read("f").unwrap(), b"bytes");
     kit.until(|| kit.cache.stats().fills >= 1 && kit.cache.stats().copies == 0);
     assert_eq!(kit.program.read("f").unwrap(), b"bytes");
+}
+
+#[test]
+fn a_fill_that_a_failed_sync_met_is_no_copy() {
+    let kit = Kit::new(Options { sync_every: Duration::from_millis(10), whole_file: 0, ..options() });
+    kit.elsewhere.write("big", &pattern(40 * CHUNK, 1)).unwrap();
+    kit.elsewhere.write("small", &pattern(10, 1)).unwrap();
+    let handle = kit.program.open("big", OFlags::RDONLY).unwrap();
+    let mut buf = [0; 100];
+    handle.read(kit.program.call(), &mut buf, 0).unwrap();
+    let fault = kit.store.fail(Kind::Sync, When::Always, Errno::IO);
+    // A copy, so that there is something to sync.
+    kit.program.read("small").unwrap();
+    kit.until(|| kit.cache.stats().store_errors > 0);
+    kit.store.remove(fault);
+    let attach = || kit.cache.attach(kit.program.call(), "big".as_ref(), true);
+    assert_eq!(attach().unwrap_err().errno(), Errno::AGAIN, "what was fetched before may be lost");
+    assert_eq!(attach().unwrap().state, FileState::Cached);
+    assert!(kit.program.read("big").unwrap() == pattern(40 * CHUNK, 1));
+}
+
+#[test]
+fn what_of_a_store_cannot_be_listed_is_kept_and_found() {
+    let kit = Kit::new(options());
+    for n in 0..8 {
+        kit.elsewhere.write(format!("f{n}"), &pattern(1000, n)).unwrap();
+        kit.cached(&format!("f{n}"));
+    }
+    // The first two reads are of the store's own files.
+    let kit = kit.restarted_failing(options(), |store| {
+        store.fail(Kind::Read, When::Nth(4), Errno::IO);
+    });
+    let verified = kit.cache.verify(&mut |_| true).unwrap();
+    assert_eq!(
+        (verified.copies, verified.damaged.len()),
+        (7, 0),
+        "one could not be read, which ends nothing"
+    );
+    for n in 0..8 {
+        assert!(kit.program.read(format!("f{n}")).unwrap() == pattern(1000, n));
+    }
+    let stats = kit.cache.stats();
+    assert_eq!((stats.hits, stats.misses), (8, 0));
 }
 
 #[test]

@@ -88,6 +88,23 @@ fn a_store_that_fails_is_bypassed() {
 }
 
 #[test]
+fn a_fill_that_was_given_up_is_begun_again_while_the_file_is_known() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", &pattern(CHUNK + 9, 1)).unwrap();
+    let node = kit.program.node("f").unwrap();
+    let fault = kit.store.fail(Kind::Write, When::Always, Errno::IO);
+    let held = kit.program.open("f", OFlags::RDONLY).unwrap();
+    assert!(kit.program.read_open(&*held).unwrap() == pattern(CHUNK + 9, 1));
+    kit.until(|| kit.cache.stats().fills_abandoned > 0);
+    assert_eq!(kit.state("f"), FileState::None);
+    kit.store.remove(fault);
+    kit.program.read("f").unwrap();
+    kit.until(|| kit.state("f") == FileState::Cached);
+    assert!(kit.program.read("f").unwrap() == pattern(CHUNK + 9, 1));
+    drop(node);
+}
+
+#[test]
 fn a_copy_that_cannot_be_opened_is_a_miss() {
     let kit = Kit::new(Options { revalidate: Duration::from_secs(3600), ..options() });
     kit.elsewhere.write("f", b"bytes").unwrap();

@@ -59,7 +59,17 @@ impl Kit {
     }
 
     fn over(origin_fs: Arc<dyn FileSystem>, store_fs: Arc<dyn FileSystem>, options: Options) -> Self {
+        Kit::over_failing(origin_fs, store_fs, options, |_| ())
+    }
+
+    fn over_failing(
+        origin_fs: Arc<dyn FileSystem>,
+        store_fs: Arc<dyn FileSystem>,
+        options: Options,
+        fail_store: impl FnOnce(&Script),
+    ) -> Self {
         let (origin, store) = (Arc::new(Script::default()), Arc::new(Script::default()));
+        fail_store(&store);
         let slow: Arc<dyn FileSystem> = Faulty::new(origin_fs.clone(), origin.clone());
         let disk: Arc<dyn FileSystem> = Faulty::new(store_fs.clone(), store.clone());
         let cache = Cache::open(slow, disk, options).unwrap();
@@ -70,10 +80,15 @@ impl Kit {
 
     /// The daemon is killed and started again.
     pub fn restarted(self, options: Options) -> Self {
+        self.restarted_failing(options, |_| ())
+    }
+
+    /// The same, with a store that fails from the first moment on.
+    pub fn restarted_failing(self, options: Options, fail_store: impl FnOnce(&Script)) -> Self {
         let (origin_fs, store_fs) = (self.origin_fs.clone(), self.store_fs.clone());
         // Killed: nothing is done at the end. The old one's threads find nothing to do.
         std::mem::forget(self);
-        Kit::over(origin_fs, store_fs, options)
+        Kit::over_failing(origin_fs, store_fs, options, fail_store)
     }
 
     /// Waits until the copy of a file is complete.

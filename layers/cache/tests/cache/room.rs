@@ -1,11 +1,15 @@
 //! Room: limits, water marks, pins, quotas, a store that is full.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
 use hither_cache::{FileState, Options};
-use hither_vfs::Errno;
+use hither_testkit::Client;
+use hither_testkit::faults::{Kind, When};
+use hither_vfs::{Errno, OFlags};
 
-use crate::kit::{CHUNK, Kit, options, pattern};
+use crate::kit::{CHUNK, Kit, names, options, pattern};
 
 /// What a copy of one chunk takes: the data and a block for its record.
 const COPY: u64 = CHUNK as u64 + 4096;
@@ -79,7 +83,7 @@ fn eviction_on_demand_leaves_open_files_readable() {
     let kit = Kit::new(options());
     kit.elsewhere.write("f", &pattern(CHUNK, 1)).unwrap();
     kit.cached("f");
-    let held = kit.program.open("f", hither_vfs::OFlags::RDONLY).unwrap();
+    let held = kit.program.open("f", OFlags::RDONLY).unwrap();
     let evicted = kit.cache.evict(0).unwrap();
     assert_eq!((evicted.files, evicted.bytes), (1, COPY));
     let mut buf = vec![0; CHUNK];
@@ -87,4 +91,66 @@ fn eviction_on_demand_leaves_open_files_readable() {
     assert!(buf == pattern(CHUNK, 1));
     assert_eq!(kit.state("f"), FileState::None);
     assert!(kit.program.read("f").unwrap() == pattern(CHUNK, 1));
+}
+
+#[test]
+fn a_slow_removal_does_not_make_more_copies_go() {
+    let kit = Kit::with_store_of(Options { min_free: 0.5, ..options() }, 40 * CHUNK as u64);
+    for n in 0..15 {
+        let name = format!("f{n}");
+        kit.elsewhere.write(&name, &pattern(CHUNK, n)).unwrap();
+        kit.cached(&name);
+    }
+    kit.store.delay(Kind::Unlink, Duration::from_millis(100));
+    kit.elsewhere.write("big", &pattern(8 * CHUNK, 1)).unwrap();
+    kit.cached("big");
+    let evicted = kit.cache.stats().evicted;
+    assert!(
+        (3..=6).contains(&evicted),
+        "{evicted} copies went for one of eight chunks where there was room for five"
+    );
+}
+
+#[test]
+fn nothing_goes_for_a_file_that_could_never_fit() {
+    let kit = Kit::new(Options { capacity: Some(4 * COPY), high_water: 1.0, ..options() });
+    for n in 0..3 {
+        let name = format!("f{n}");
+        kit.elsewhere.write(&name, &pattern(CHUNK, n)).unwrap();
+        kit.cached(&name);
+    }
+    kit.elsewhere.write("big", &pattern(5 * CHUNK, 1)).unwrap();
+    assert!(kit.program.read("big").unwrap() == pattern(5 * CHUNK, 1));
+    let stats = kit.cache.stats();
+    assert_eq!((stats.bypassed_full, stats.evicted, stats.copies), (1, 0, 3));
+}
+
+#[test]
+fn a_store_that_does_not_tell_its_space_keeps_its_copies() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", &pattern(CHUNK, 1)).unwrap();
+    kit.cached("f");
+    let before = kit.store.count(Kind::Statfs);
+    kit.store.fail(Kind::Statfs, When::Always, Errno::IO);
+    kit.until(|| kit.store.count(Kind::Statfs) > before + 1);
+    assert_eq!(kit.cache.stats().evicted, 0);
+}
+
+#[test]
+fn a_fill_that_nobody_ends_gives_its_room_back() {
+    let kit = Kit::new(Options { whole_file: 0, ..options() });
+    kit.elsewhere.write("f", &pattern(40 * CHUNK, 1)).unwrap();
+    let handle = kit.program.open("f", OFlags::RDONLY).unwrap();
+    let mut buf = [0; 100];
+    handle.read(kit.program.call(), &mut buf, 0).unwrap();
+    assert_eq!(kit.state("f"), FileState::Filling);
+    assert!(kit.cache.stats().used_bytes >= 40 * CHUNK as u64);
+    drop(handle);
+    kit.until(|| kit.cache.stats().used_bytes == 0);
+    let files = || {
+        let store = Client::new(&*kit.store_fs);
+        let shelves = names(&store, "copies").unwrap().into_iter();
+        shelves.map(|shelf| names(&store, Path::new("copies").join(shelf)).unwrap().len()).sum::<usize>()
+    };
+    kit.until(|| files() == 0);
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use hither_cache::{FileState, Options};
-use hither_vfs::{Errno, OFlags, RenameFlags, SetAttr, WriteAt};
+use hither_vfs::{
+    DirEntry, DirSink, Entry, Errno, FileSystem, Handle, OFlags, RenameFlags, SetAttr, WriteAt,
+};
 
 use crate::kit::{CHUNK, Kit, options, pattern};
 
@@ -255,4 +257,59 @@ fn attributes_are_asked_once_for_each_version() {
     node.removexattr(call, "user.a".as_ref()).unwrap();
     assert_eq!(get().unwrap_err().errno(), Errno::NODATA);
     assert_eq!(kit.origin.count(hither_testkit::faults::Kind::Getxattr), 3);
+}
+
+#[test]
+fn an_open_that_began_before_the_copy_sees_the_file_grow() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", b"one").unwrap();
+    let tail = kit.program.open("f", OFlags::RDONLY).unwrap();
+    kit.cached("f");
+    let node = kit.program.node("f").unwrap();
+    kit.elsewhere.write("f", b"one, two").unwrap();
+    assert_eq!(node.getattr(kit.program.call()).unwrap().size, 8, "fstat asks the origin");
+    let mut buf = [0; 16];
+    assert_eq!(tail.read(kit.program.call(), &mut buf, 0).unwrap(), 8);
+    assert_eq!(&buf[..8], b"one, two");
+}
+
+#[test]
+fn an_open_of_an_old_version_tells_the_size_of_that_version() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", &pattern(CHUNK, 1)).unwrap();
+    kit.cached("f");
+    let held = kit.program.open("f", OFlags::RDONLY).unwrap();
+    let told = |handle: &dyn Handle| handle.getattr(kit.program.call()).unwrap().map(|attr| attr.size);
+    assert_eq!(told(&*held), Some(CHUNK as u64));
+    kit.elsewhere.write("f", b"short").unwrap();
+    assert_eq!(kit.program.read("f").unwrap(), b"short");
+    assert_eq!(told(&*held), Some(CHUNK as u64));
+}
+
+#[test]
+fn a_remembered_listing_that_is_begun_again_shows_what_is_there() {
+    let kit = Kit::new(Options { revalidate: Duration::from_secs(3600), ..options() });
+    kit.program.write("a", b"").unwrap();
+    kit.names("").unwrap();
+    let calls = kit.origin.count_all();
+    let dir = kit.cache.root().opendir(kit.program.call()).unwrap();
+    let count = || {
+        let mut names = Count(0);
+        dir.read(kit.program.call(), 0, false, &mut names).unwrap();
+        names.0
+    };
+    assert_eq!((count(), kit.origin.count_all()), (3, calls), "from memory");
+    kit.program.write("b", b"").unwrap();
+    assert_eq!(count(), 4);
+    kit.program.unlink("a").unwrap();
+    assert_eq!(count(), 3);
+}
+
+struct Count(usize);
+
+impl DirSink for Count {
+    fn entry(&mut self, _: DirEntry<'_>, _: Option<Entry>) -> bool {
+        self.0 += 1;
+        true
+    }
 }
