@@ -79,7 +79,12 @@ fn a_new_version_is_seen_by_new_opens_and_old_ones_keep_theirs() {
     for (round, byte) in [b'b', b'c'].into_iter().enumerate() {
         let beneath = scene.origin().join("f");
         if round == 0 {
-            OpenOptions::new().write(true).open(&beneath).unwrap().write_all_at(&text(byte, 100_000), 0).unwrap();
+            OpenOptions::new()
+                .write(true)
+                .open(&beneath)
+                .unwrap()
+                .write_all_at(&text(byte, 100_000), 0)
+                .unwrap();
         } else {
             fs::write(scene.origin().join("new"), text(byte, 100_000)).unwrap();
             fs::rename(scene.origin().join("new"), &beneath).unwrap();
@@ -123,7 +128,11 @@ fn a_mapping_goes_on_after_the_close_and_while_the_file_is_replaced() {
         if view == View::Cache {
             Command::new("true").status().unwrap();
             hither_tests::mount::Mount::cache_command(&["evict", "--to", "0"], scene.root()).unwrap();
-            assert_eq!(program.peek("m", (3 << 20) - 3, 3).unwrap(), "aaa", "an evicted copy lives while mapped");
+            assert_eq!(
+                program.peek("m", (3 << 20) - 3, 3).unwrap(),
+                "aaa",
+                "an evicted copy lives while mapped"
+            );
         }
     }
 }
@@ -217,7 +226,11 @@ fn direct_reads_mappings_and_execution_work_in_every_state() {
             // As O_DIRECT, by a mapping and by the kernel's loader: on the first pass all meet a running fill.
             let mut actor = Actor::start().unwrap();
             actor.open("d", &path, "rd").unwrap();
-            assert_eq!(actor.read("d", (2 << 20) - 4096, 4096).unwrap(), "z".repeat(4096), "{options:?} {pass}");
+            assert_eq!(
+                actor.read("d", (2 << 20) - 4096, 4096).unwrap(),
+                "z".repeat(4096),
+                "{options:?} {pass}"
+            );
             actor.open("f", &path, "r").unwrap();
             actor.map("m", "f", 2 << 20, false).unwrap();
             assert_eq!(actor.peek("m", (2 << 20) - 5, 5).unwrap(), "zzzzz");
@@ -269,7 +282,10 @@ fn a_shell_writes_to_a_backed_file_and_readers_see_it() {
     assert_eq!(shell(&root, "echo two >> f; cat f; stat -c %s f").unwrap(), "one\ntwo\n8\n");
     assert_eq!(fs::read_to_string(scene.origin().join("f")).unwrap(), "one\ntwo\n");
     assert_eq!(reader.read("old", 0, 9).unwrap(), "one\n", "a reader of the copy keeps its version");
-    assert_eq!(shell(&root, "echo three > f; cat f; : > f; stat -c %s f; echo x | tee -a f").unwrap(), "three\n0\nx\n");
+    assert_eq!(
+        shell(&root, "echo three > f; cat f; : > f; stat -c %s f; echo x | tee -a f").unwrap(),
+        "three\n0\nx\n"
+    );
     assert_eq!(shell(&root, "sed -i s/x/y/ f; cat f; truncate -s 3 f; wc -c < f").unwrap(), "y\n3\n");
     assert_eq!(scene.mount().unwrap().state("f").unwrap(), "none");
     std::thread::sleep(SETTLED);

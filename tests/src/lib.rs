@@ -6,6 +6,7 @@
 
 pub mod actor;
 pub mod disk;
+pub mod failing;
 pub mod mount;
 pub mod place;
 pub mod program;

@@ -18,6 +18,26 @@ pub struct Mount {
     mountpoint: PathBuf,
     pid: u32,
     arguments: Vec<OsString>,
+    user: Option<User>,
+}
+
+/// An ordinary user who mounts, with a copy of `hither` that they can reach.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// Their user and group id; /etc/passwd must have it.
+    pub uid: u32,
+    /// The program.
+    pub hither: PathBuf,
+}
+
+/// `hither` as it was asked for.
+fn command(user: Option<&User>) -> Result<Command> {
+    let Some(user) = user else { return Ok(Command::new(hither()?)) };
+    let mut command = Command::new("setpriv");
+    let uid = user.uid.to_string();
+    command.args(["--reuid", &uid, "--regid", &uid, "--clear-groups", "--inh-caps=-all", "--"]);
+    command.arg(&user.hither).env_remove("XDG_RUNTIME_DIR");
+    Ok(command)
 }
 
 impl Mount {
@@ -26,10 +46,7 @@ impl Mount {
     /// # Errors
     /// What `hither` said.
     pub fn dir(source: &Path, mountpoint: &Path, options: &[&str]) -> Result<Self> {
-        let mut arguments: Vec<OsString> =
-            vec!["mount".into(), "dir".into(), source.into(), mountpoint.into()];
-        arguments.extend(options.iter().map(OsString::from));
-        Mount::new(mountpoint, arguments)
+        Mount::new(None, mountpoint, dir_arguments(source, mountpoint, options))
     }
 
     /// `hither mount cache --origin ORIGIN --store STORE MOUNTPOINT OPTIONS`.
@@ -37,20 +54,38 @@ impl Mount {
     /// # Errors
     /// What `hither` said.
     pub fn cache(origin: &Path, store: &Path, mountpoint: &Path, options: &[&str]) -> Result<Self> {
-        let mut arguments: Vec<OsString> = vec!["mount".into(), "cache".into()];
-        arguments.extend(["--origin".into(), origin.into(), "--store".into(), store.into()]);
-        arguments.push(mountpoint.into());
-        arguments.extend(options.iter().map(OsString::from));
-        Mount::new(mountpoint, arguments)
+        Mount::new(None, mountpoint, cache_arguments(origin, store, mountpoint, options))
     }
 
-    fn new(mountpoint: &Path, mut arguments: Vec<OsString>) -> Result<Self> {
+    /// [`Mount::dir`] by an ordinary user.
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn dir_by(user: User, source: &Path, mountpoint: &Path, options: &[&str]) -> Result<Self> {
+        Mount::new(Some(user), mountpoint, dir_arguments(source, mountpoint, options))
+    }
+
+    /// [`Mount::cache`] by an ordinary user.
+    ///
+    /// # Errors
+    /// What `hither` said.
+    pub fn cache_by(
+        user: User,
+        origin: &Path,
+        store: &Path,
+        mountpoint: &Path,
+        options: &[&str],
+    ) -> Result<Self> {
+        Mount::new(Some(user), mountpoint, cache_arguments(origin, store, mountpoint, options))
+    }
+
+    fn new(user: Option<User>, mountpoint: &Path, mut arguments: Vec<OsString>) -> Result<Self> {
         if !arguments.iter().any(|argument| argument == "--log") {
             // Beside the mount point, which the test that reads it cleans up.
             arguments.extend(["--log".into(), mountpoint.with_extension("log").into()]);
         }
-        output(Command::new(hither()?).args(&arguments))?;
-        let mut mount = Mount { mountpoint: mountpoint.to_owned(), pid: 0, arguments };
+        output(command(user.as_ref())?.args(&arguments))?;
+        let mut mount = Mount { mountpoint: mountpoint.to_owned(), pid: 0, arguments, user };
         mount.pid = u32::try_from(mount.count("/pid")?)?;
         Ok(mount)
     }
@@ -60,7 +95,7 @@ impl Mount {
     /// # Errors
     /// What `hither` said.
     pub fn again(&mut self) -> Result<()> {
-        output(Command::new(hither()?).args(&self.arguments))?;
+        output(command(self.user.as_ref())?.args(&self.arguments))?;
         self.pid = u32::try_from(self.count("/pid")?)?;
         Ok(())
     }
@@ -80,7 +115,7 @@ impl Mount {
     /// # Errors
     /// What `hither` said.
     pub fn status(&self) -> Result<Value> {
-        let printed = output(Command::new(hither()?).args(["status", "--json"]).arg(&self.mountpoint))?;
+        let printed = output(command(self.user.as_ref())?.args(["status", "--json"]).arg(&self.mountpoint))?;
         Ok(serde_json::from_str(&printed)?)
     }
 
@@ -181,7 +216,7 @@ impl Mount {
     /// # Errors
     /// What `hither` said.
     pub fn unmount(&mut self) -> Result<()> {
-        output(Command::new(hither()?).arg("umount").arg(&self.mountpoint))?;
+        output(command(self.user.as_ref())?.arg("umount").arg(&self.mountpoint))?;
         self.pid = 0;
         Ok(())
     }
@@ -190,6 +225,20 @@ impl Mount {
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.mountpoint.with_extension("log")).unwrap_or_default()
     }
+}
+
+fn dir_arguments(source: &Path, mountpoint: &Path, options: &[&str]) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["mount".into(), "dir".into(), source.into(), mountpoint.into()];
+    arguments.extend(options.iter().map(OsString::from));
+    arguments
+}
+
+fn cache_arguments(origin: &Path, store: &Path, mountpoint: &Path, options: &[&str]) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["mount".into(), "cache".into()];
+    arguments.extend(["--origin".into(), origin.into(), "--store".into(), store.into()]);
+    arguments.push(mountpoint.into());
+    arguments.extend(options.iter().map(OsString::from));
+    arguments
 }
 
 /// Whether there is such a process, and it is more than a zombie that its parent has not yet asked for.
