@@ -1,6 +1,7 @@
 //! The read cache over an origin with a round trip of 2 ms, against the plain passthrough, the raw disk, the origin
 //! itself, and rclone.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,9 +143,11 @@ impl Workbench {
         Hither::cache(&self.origin.mountpoint, &store, &self.disk.mountpoint(&format!("cache-{name}"))?, more)
     }
 
-    /// The plain passthrough of the raw source.
-    fn dir(&self) -> anyhow::Result<Hither> {
-        Hither::mount(&["dir".as_ref(), self.source.as_os_str()], &self.disk.mountpoint("dir")?)
+    /// The plain view of the raw source.
+    fn dir(&self, more: &[&str]) -> anyhow::Result<Hither> {
+        let mut args: Vec<&OsStr> = vec!["dir".as_ref(), self.source.as_os_str()];
+        args.extend(more.iter().map(OsStr::new));
+        Hither::mount(&args, &self.disk.mountpoint("dir")?)
     }
 
     /// rclone over the slow origin. Where there is none, that is noted.

@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(sequential_read(&file, 1 << 20, 100).unwrap(), 3);
         assert_eq!(sequential_read(&file, 4096, 5).unwrap(), 5);
         assert!(stat(&file, Duration::from_millis(5)).unwrap() >= BATCH);
-        assert!(open_read_close(&[file.clone()], Duration::from_millis(5)).unwrap() >= BATCH);
+        assert!(open_read_close(std::slice::from_ref(&file), Duration::from_millis(5)).unwrap() >= BATCH);
         assert_eq!(find(dir.path(), 1).unwrap(), 1);
         assert!(find(dir.path(), 2).is_err());
         assert_eq!(tar(dir.path(), 3 << 20).unwrap(), 1);

@@ -15,7 +15,7 @@ pub fn files(source: &Path, _: &Settings) -> anyhow::Result<()> {
 
 pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
     let cache = bench.cache("fall-back", &["--passthrough", "off"])?;
-    let dir = bench.dir()?;
+    let dir = bench.dir(&["--passthrough", "off"])?;
     let file = |tree: &Path| tree.join("fall-back");
     let cached = file(&cache.mountpoint);
     cache.warm(&cached)?;

@@ -40,7 +40,7 @@ impl Subject {
 }
 
 pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
-    let dir = bench.dir()?;
+    let dir = bench.dir(&[])?;
     let cache = bench.cache("hits", &["--revalidate", "1s"])?;
     warm(&cache)?;
     let rclone = bench.rclone()?;

@@ -23,7 +23,7 @@ pub fn files(source: &Path, settings: &Settings) -> anyhow::Result<()> {
 }
 
 pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
-    let dir = bench.dir()?;
+    let dir = bench.dir(&[])?;
     let cache = bench.cache("trees", &["--revalidate", "60s"])?;
     cache.warm(&cache.mountpoint.join("tree"))?;
     let rclone = bench.rclone()?;
