@@ -1,5 +1,6 @@
 //! Builds the tree of file systems that a configuration describes: directories checked, stores locked, layers stacked.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,18 +9,18 @@ use std::time::Duration;
 
 use hither_cache::Cache;
 use hither_dir::{Dir, Identity};
-use hither_vfs::FileSystem;
+use hither_vfs::{Errno, FileSystem};
 
 use crate::config::{CacheConfig, CacheSettings, FsConfig, MountConfig};
 use crate::instance;
 use crate::lock::{Refused, StoreLock};
 use crate::paths::{self, Role};
 
-/// Why a configuration cannot be built.
+/// Why a configuration cannot be built. A message leaves out what its source says: who prints errors prints the chain.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// A directory is not there, cannot be reached or is none.
-    #[error("the {role} {} cannot be used: {source}", path.display())]
+    #[error("the {role} {} cannot be used", path.display())]
     Unusable {
         /// What it is for.
         role: &'static str,
@@ -43,6 +44,30 @@ pub enum BuildError {
         outer_role: &'static str,
         /// Its real path.
         outer: PathBuf,
+    },
+    /// A store is to be made in a directory that is not there.
+    #[error(
+        "the store {} cannot be made, since {} does not exist: make that first (or is a disk not mounted there?)",
+        store.display(),
+        parent.display()
+    )]
+    NoParent {
+        /// The store.
+        store: PathBuf,
+        /// What should hold it.
+        parent: PathBuf,
+    },
+    /// An empty directory would be mounted over one that has files.
+    #[error(
+        "the origin {} is empty, but the mount point {} is not: did you swap the origin and the mount point?",
+        origin.display(),
+        mountpoint.display()
+    )]
+    Swapped {
+        /// The real path of the origin.
+        origin: PathBuf,
+        /// The real path of the mount point.
+        mountpoint: PathBuf,
     },
     /// The store directory holds something else.
     #[error(
@@ -73,7 +98,7 @@ pub enum BuildError {
         mountpoint: String,
     },
     /// A store's lock could not be taken or written.
-    #[error("cannot lock the store {}: {source}", store.display())]
+    #[error("cannot lock the store {}", store.display())]
     Lock {
         /// The store.
         store: PathBuf,
@@ -81,23 +106,64 @@ pub enum BuildError {
         source: io::Error,
     },
     /// A directory could not be opened as a file system.
-    #[error("cannot open the {role} {}: {source}", path.display())]
+    #[error("cannot open the {role} {}", path.display())]
     Dir {
         /// What it is for.
         role: &'static str,
         /// Which one.
         path: PathBuf,
         /// Why not.
-        source: hither_vfs::Error,
+        source: Story,
+    },
+    /// The store is that of another origin, or of another version of hither.
+    #[error("the store {} cannot be used: {why} ({})", store.display(), removal(store))]
+    ForeignStore {
+        /// The store.
+        store: PathBuf,
+        /// What it is.
+        why: String,
     },
     /// The cache could not use its store.
-    #[error("cannot open the store {}: {source}", store.display())]
+    #[error("cannot open the store {}", store.display())]
     Cache {
         /// The store.
         store: PathBuf,
         /// Why not.
-        source: hither_vfs::Error,
+        source: Story,
     },
+}
+
+/// What a person wants to know of a failed call: the story behind it if it has one, else what the errno means.
+#[derive(Debug)]
+pub struct Story(pub hither_vfs::Error);
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.cause() {
+            Some(cause) => fmt::Display::fmt(cause, f),
+            None => fmt::Display::fmt(&io::Error::from(self.0.errno()), f),
+        }
+    }
+}
+
+/// The cause is told by the story itself.
+impl std::error::Error for Story {}
+
+/// The command that empties a store, fit to be typed: a wrong one would remove something else.
+fn removal(store: &Path) -> String {
+    match store.to_str() {
+        Some(text) if text.chars().any(char::is_control) => "remove it".to_owned(),
+        None => "remove it".to_owned(),
+        Some(text) => {
+            let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+            let quoted = if text.chars().all(is_plain) {
+                text.to_owned()
+            } else {
+                format!("'{}'", text.replace('\'', r"'\''"))
+            };
+            format!("its copies are thrown away by: rm -r {quoted}")
+        }
+    }
 }
 
 impl BuildError {
@@ -106,8 +172,11 @@ impl BuildError {
         matches!(
             self,
             BuildError::Unusable { .. }
+                | BuildError::NoParent { .. }
+                | BuildError::Swapped { .. }
                 | BuildError::Overlap { .. }
                 | BuildError::NotAStore { .. }
+                | BuildError::ForeignStore { .. }
                 | BuildError::Settings(_)
         )
     }
@@ -119,6 +188,8 @@ pub struct Built {
     pub fs: Arc<dyn FileSystem>,
     /// Where it is to be mounted: the real path.
     pub mountpoint: PathBuf,
+    /// How many files and directories lie in the mount point and will be hidden by the mount.
+    pub hidden: usize,
     /// Every cache in it, the outermost first.
     pub caches: Vec<BuiltCache>,
 }
@@ -163,11 +234,27 @@ pub fn build(config: &MountConfig) -> Result<Built, BuildError> {
     let mut directories = vec![(Role::Mountpoint, mountpoint.clone())];
     check(&config.fs, &mut directories)?;
     paths::refuse_overlap(&directories)?;
+    let hidden = paths::entries(&mountpoint).unwrap_or(0);
+    if hidden > 0 {
+        refuse_swapped(&mountpoint, &directories)?;
+    }
     let mut caches = Vec::new();
     let (fs, _) = open(&config.fs, alone_options(), &mountpoint, &mut caches)?;
     // Inner ones were built first.
     caches.reverse();
-    Ok(Built { fs, mountpoint, caches })
+    Ok(Built { fs, mountpoint, hidden, caches })
+}
+
+/// An empty tree over one with files: whoever mixed the two up must not believe the files to be lost, nor find a store
+/// bound to the wrong origin.
+fn refuse_swapped(mountpoint: &Path, directories: &[(Role, PathBuf)]) -> Result<(), BuildError> {
+    let origin = directories.iter().find(|(role, _)| *role == Role::Origin);
+    match origin {
+        Some((_, origin)) if paths::entries(origin) == Some(0) => {
+            Err(BuildError::Swapped { origin: origin.clone(), mountpoint: mountpoint.to_owned() })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks the settings of a tree and collects its directories, before anything of it is opened or locked.
@@ -233,7 +320,7 @@ fn open_cache(
         }
         Refused::Failed(source) => BuildError::Lock { store: store.clone(), source },
     })?;
-    let failed = |source| BuildError::Cache { store: store.clone(), source };
+    let failed = |error| unusable_store(&store, error);
     let instance = File::open(&store).and_then(instance::of).map_err(|error| failed(error.into()))?;
     let (origin_fs, origin) = open(&config.origin, origin_options(), mountpoint, caches)?;
     let store_fs = open_dir(Role::Store, &store, store_options())?;
@@ -242,14 +329,28 @@ fn open_cache(
     Ok(BuiltCache { cache, origin, store, settings: config.settings.clone(), _lock: lock })
 }
 
+/// Why a cache does not take its store. Whose store it is, the cache answers as EBUSY or EINVAL, with what it found.
+fn unusable_store(store: &Path, error: hither_vfs::Error) -> BuildError {
+    let store = store.to_owned();
+    match error.cause() {
+        Some(why) if error == Errno::BUSY || error == Errno::INVAL => {
+            BuildError::ForeignStore { store, why: why.to_string() }
+        }
+        _ => BuildError::Cache { store, source: Story(error) },
+    }
+}
+
 fn open_dir(
     role: Role,
     path: &Path,
     options: hither_dir::Options,
 ) -> Result<Arc<dyn FileSystem>, BuildError> {
     let opened = Dir::open(path, options);
-    let dir =
-        opened.map_err(|source| BuildError::Dir { role: role.name(), path: path.to_owned(), source })?;
+    let dir = opened.map_err(|error| BuildError::Dir {
+        role: role.name(),
+        path: path.to_owned(),
+        source: Story(error),
+    })?;
     Ok(dir)
 }
 

@@ -67,17 +67,32 @@ impl MountOptions {
     ///
     /// What does not, for the person who wrote it.
     pub fn check(&self) -> Result<(), String> {
-        if self.threads == Some(0) {
-            return Err("`threads` is 0: nothing would be served".to_owned());
+        if let Some(threads) = self.threads.filter(|threads| !(1..=MAX_THREADS).contains(threads)) {
+            return Err(format!("`threads` is {threads}: it must be from 1 to {MAX_THREADS}"));
         }
         if self.origin_timeout == Some(Period(Duration::ZERO)) {
             return Err(
                 "`origin-timeout` is 0: nothing would be answered in time (`inf` waits for ever)".to_owned()
             );
         }
+        if let Some(read_ahead) = self.read_ahead.filter(|size| *size > MAX_READ_AHEAD) {
+            return Err(format!("`read-ahead` is {read_ahead}: it must be at most {MAX_READ_AHEAD}"));
+        }
         Ok(())
     }
 }
+
+/// Most threads that take requests: far beyond the processors of a machine each only costs memory.
+pub const MAX_THREADS: usize = 256;
+
+/// Most that the kernel is told to read ahead.
+pub const MAX_READ_AHEAD: Size = Size(1 << 30);
+
+/// Most fetches from the origin at the same time: each has a thread and a buffer.
+pub const MAX_FETCHES: usize = 1024;
+
+/// The shortest time between two syncs of a store, which would do nothing else otherwise.
+pub const MIN_SYNC_EVERY: Period = Period(Duration::from_millis(10));
 
 /// The time allowed with a cache where nobody says another.
 const ORIGIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -336,10 +351,24 @@ impl CacheSettings {
             let (min, max) = (self.min_file, self.max_file);
             return Err(format!("`min-file` ({min}) is above `max-file` ({max}): nothing would be cached"));
         }
-        if self.fetches == 0 {
-            return Err("`fetches` is 0: nothing would be fetched".to_owned());
+        if !(1..=MAX_FETCHES).contains(&self.fetches) {
+            return Err(format!("`fetches` is {}: it must be from 1 to {MAX_FETCHES}", self.fetches));
         }
-        Ok(())
+        if self.sync_every < MIN_SYNC_EVERY {
+            return Err(format!("`sync-every` is {}: it must be at least {MIN_SYNC_EVERY}", self.sync_every));
+        }
+        let nothing = |key: &str, value: &dyn fmt::Display| {
+            Err(format!(
+                "`{key}` is {value}: nothing would be cached (`hither mount dir` mounts without a cache)"
+            ))
+        };
+        match self {
+            CacheSettings { capacity: Some(Size(0)), .. } => nothing("capacity", &Size(0)),
+            CacheSettings { max_file: Size(0), .. } => nothing("max-file", &Size(0)),
+            CacheSettings { high_water: Share(0.0), .. } => nothing("high-water", &self.high_water),
+            CacheSettings { min_free: Share(1.0), .. } => nothing("min-free", &self.min_free),
+            _ => Ok(()),
+        }
     }
 
     /// The same as the cache takes it. `origin_name` and `instance` are what they are there.

@@ -10,7 +10,7 @@ mod lock;
 mod paths;
 pub mod units;
 
-pub use build::{BuildError, Built, BuiltCache, build};
+pub use build::{BuildError, Built, BuiltCache, Story, build};
 pub use config::{
     CacheConfig, CacheSettings, ConfigError, DirConfig, FsConfig, LogLevel, MetricsAddress, MountConfig,
     MountFlag, MountOptions, Passthrough, Project,

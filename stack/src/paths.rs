@@ -38,11 +38,22 @@ pub(crate) fn existing(role: Role, path: &Path) -> Result<PathBuf, BuildError> {
     Ok(real)
 }
 
+/// How many files and directories are in a directory; `None` if it cannot be read.
+pub(crate) fn entries(directory: &Path) -> Option<usize> {
+    fs::read_dir(directory).ok().map(Iterator::count)
+}
+
 /// Where a store is or would be: its real path. Its parent must be there.
 pub(crate) fn place_of_store(path: &Path) -> Result<PathBuf, BuildError> {
     match (fs::symlink_metadata(path), path.parent(), path.file_name()) {
         (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(existing(Role::Store, parent)?.join(name))
+            let real = existing(Role::Store, parent).map_err(|refused| match refused {
+                BuildError::Unusable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                    BuildError::NoParent { store: path.to_owned(), parent: parent.to_owned() }
+                }
+                other => other,
+            });
+            Ok(real?.join(name))
         }
         _ => existing(Role::Store, path),
     }

@@ -45,6 +45,19 @@ impl Fixture {
     }
 }
 
+/// What is printed: the message and those of its sources, of which none may say what was said before.
+fn said_once(error: &BuildError) -> String {
+    let mut said = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let why = cause.to_string();
+        assert!(!said.contains(&why), "said twice: {said}: {why}");
+        said = format!("{said}: {why}");
+        source = cause.source();
+    }
+    said
+}
+
 fn size_of_f(built: &Built) -> u64 {
     built.fs.root().lookup(&Call::own(), "f".as_ref()).unwrap().attr.size
 }
@@ -116,6 +129,7 @@ fn paths_that_cannot_be_are_wrong_usage_and_name_the_culprit() {
     for (config, part) in cases {
         let error = fixture.refused(&config);
         assert!(error.is_usage() && error.to_string().contains(part), "{part}: {error}");
+        said_once(&error);
     }
     for litter in ["origin/store", "mnt/store", "s"] {
         assert!(!fixture.path(litter).exists(), "{litter} was made for a stack that is refused");
@@ -137,14 +151,90 @@ fn a_directory_with_other_files_is_no_store_and_stays_as_it_was() {
 }
 
 #[test]
-fn a_store_of_another_origin_is_refused() {
+fn a_store_of_another_origin_or_version_is_refused_with_the_way_out() {
     let fixture = Fixture::new();
-    build(&fixture.mount(fixture.cache(fixture.origin(), "store"))).unwrap().shutdown();
+    build(&fixture.mount(fixture.cache(fixture.origin(), "my store"))).unwrap().shutdown();
     fs::create_dir(fixture.path("other")).unwrap();
-    let other = FsConfig::Dir(DirConfig { source: fixture.path("other") });
-    let error = fixture.refused(&fixture.mount(fixture.cache(other, "store")));
-    let origin = fixture.path("origin");
-    assert!(error.to_string().contains(&*origin.to_string_lossy()), "{error}");
+    let other = || FsConfig::Dir(DirConfig { source: fixture.path("other") });
+    let error = fixture.refused(&fixture.mount(fixture.cache(other(), "my store")));
+    let said = said_once(&error);
+    let origin = fixture.path("origin").display().to_string();
+    assert!(error.is_usage() && said.contains(&origin) && !said.contains("busy"), "{said}");
+    let command = format!("rm -r '{}'", fixture.path("my store").display());
+    assert!(said.contains(&command), "{said}");
+    fs::write(fixture.path("my store/store"), "something else").unwrap();
+    let error = fixture.refused(&fixture.mount(fixture.cache(fixture.origin(), "my store")));
+    let said = said_once(&error);
+    assert!(error.is_usage() && said.contains(&command) && !said.contains("os error"), "{said}");
+    // What it says to do helps.
+    fs::remove_dir_all(fixture.path("my store")).unwrap();
+    build(&fixture.mount(fixture.cache(other(), "my store"))).unwrap().shutdown();
+}
+
+#[test]
+fn no_command_is_offered_that_would_remove_something_else() {
+    assert!(removal(Path::new("/nvme/hither-1")).ends_with("rm -r /nvme/hither-1"));
+    assert!(removal(Path::new("/a b/$(c)")).ends_with("rm -r '/a b/$(c)'"));
+    assert!(removal(Path::new("/it's")).ends_with(r"rm -r '/it'\''s'"));
+    use std::os::unix::ffi::OsStrExt;
+    for path in [&b"/a\nb"[..], b"/a\xff"] {
+        let said = removal(Path::new(std::ffi::OsStr::from_bytes(path)));
+        assert!(!said.contains("rm"), "{said}");
+    }
+}
+
+#[test]
+fn what_the_mount_hides_is_counted_and_an_empty_origin_does_not_hide_files() {
+    let fixture = Fixture::new();
+    let cached = || fixture.mount(fixture.cache(fixture.origin(), "store"));
+    let built = build(&cached()).unwrap();
+    assert_eq!(built.hidden, 0);
+    built.shutdown();
+    drop(built);
+    for name in ["mnt/a", "mnt/b"] {
+        fs::write(fixture.path(name), "").unwrap();
+    }
+    let built = build(&cached()).unwrap();
+    assert_eq!(built.hidden, 2);
+    built.shutdown();
+    drop(built);
+    fs::remove_file(fixture.path("origin/f")).unwrap();
+    for fs in [fixture.origin(), fixture.cache(fixture.origin(), "new")] {
+        let error = fixture.refused(&fixture.mount(fs));
+        assert!(matches!(error, BuildError::Swapped { .. }) && error.is_usage(), "{error}");
+        assert!(said_once(&error).contains("swap"), "{error}");
+    }
+    assert!(!fixture.path("new").exists(), "no store is bound to an origin that was not meant");
+    fs::remove_file(fixture.path("mnt/a")).unwrap();
+    fs::remove_file(fixture.path("mnt/b")).unwrap();
+    build(&cached()).unwrap().shutdown();
+}
+
+#[test]
+fn where_a_store_cannot_be_made_the_missing_directory_is_named() {
+    let fixture = Fixture::new();
+    let error = fixture.refused(&fixture.mount(fixture.cache(fixture.origin(), "no/such/store")));
+    let said = said_once(&error);
+    let (store, parent) = (fixture.path("no/such/store"), fixture.path("no/such"));
+    assert!(said.contains(&*store.to_string_lossy()) && error.is_usage(), "{said}");
+    assert!(said.contains(&format!("{} does not exist", parent.display())), "{said}");
+}
+
+#[test]
+fn every_message_says_its_cause_once() {
+    let io = || io::Error::from_raw_os_error(13);
+    let (store, path) = (PathBuf::from("/s"), PathBuf::from("/p"));
+    let with_cause = || Story(hither_vfs::Error::with_cause(Errno::IO, "the story"));
+    for error in [
+        BuildError::Unusable { role: "store", path: path.clone(), source: io() },
+        BuildError::Lock { store: store.clone(), source: io() },
+        BuildError::Dir { role: "store", path, source: with_cause() },
+        BuildError::Cache { store: store.clone(), source: Story(Errno::IO.into()) },
+        BuildError::Cache { store, source: with_cause() },
+    ] {
+        let said = said_once(&error);
+        assert!(said.matches("os error").count() + said.matches("the story").count() == 1, "{said}");
+    }
 }
 
 #[test]

@@ -206,12 +206,42 @@ fn settings_that_contradict_each_other_are_refused() {
     );
     assert!(refused(|s| (s.high_water, s.low_water) = (Share(0.5), Share(0.6))).contains("low-water"));
     assert!(refused(|s| (s.min_file, s.max_file) = (Size(2), Size(1))).contains("min-file"));
-    assert!(refused(|s| s.fetches = 0).contains("fetches"));
     assert_eq!(MountOptions::default().check(), Ok(()));
-    let none = MountOptions { threads: Some(0), ..MountOptions::default() };
-    assert!(none.check().unwrap_err().contains("threads"));
     let none = MountOptions { origin_timeout: Some(Period(Duration::ZERO)), ..MountOptions::default() };
     assert!(none.check().unwrap_err().contains("origin-timeout"));
+}
+
+#[test]
+fn numbers_that_nothing_would_come_of_are_refused_with_their_bounds() {
+    let check = |change: &dyn Fn(&mut CacheSettings)| {
+        let mut settings = CacheSettings::new("/s".into());
+        change(&mut settings);
+        settings.check()
+    };
+    for fetches in [0, MAX_FETCHES + 1, usize::MAX] {
+        let said = check(&|s| s.fetches = fetches).unwrap_err();
+        assert!(said.contains("`fetches`") && said.contains("from 1 to 1024"), "{said}");
+    }
+    for fetches in [1, MAX_FETCHES] {
+        check(&|s| s.fetches = fetches).unwrap();
+    }
+    assert!(check(&|s| s.capacity = Some(Size(0))).unwrap_err().contains("`capacity` is 0: nothing"));
+    assert!(check(&|s| s.max_file = Size(0)).unwrap_err().contains("`max-file` is 0: nothing"));
+    assert!(check(&|s| (s.high_water, s.low_water) = (Share(0.0), Share(0.0))).is_err());
+    assert!(check(&|s| s.min_free = Share(1.0)).unwrap_err().contains("`min-free` is 100%"));
+    assert!(check(&|s| s.sync_every = Period(Duration::from_millis(9))).unwrap_err().contains("10ms"));
+    check(&|s| (s.min_free, s.sync_every) = (Share(0.0), MIN_SYNC_EVERY)).unwrap();
+    let options =
+        |threads, read_ahead| MountOptions { threads, read_ahead, ..MountOptions::default() }.check();
+    for threads in [0, MAX_THREADS + 1, 100_000] {
+        let said = options(Some(threads), None).unwrap_err();
+        assert!(said.contains("`threads`") && said.contains("from 1 to 256"), "{said}");
+    }
+    options(Some(MAX_THREADS), Some(MAX_READ_AHEAD)).unwrap();
+    options(Some(1), Some(Size(0))).unwrap();
+    assert!(
+        options(None, Some(Size(5 << 40))).unwrap_err().contains("`read-ahead` is 5T: it must be at most 1G")
+    );
 }
 
 /// `docs/CONFIG.md`, which is for people, and what it shows and lists.
