@@ -11,6 +11,7 @@ use hither_vfs::{Call, Caller, Errno, Error, Handle, Patience, PersistentId, Res
 use crate::chunks::Chunks;
 use crate::index::Reservation;
 use crate::node::CacheNode;
+use crate::piece::{Fetched, Piece};
 use crate::record::{CHUNK, Key, Record, Serial, checksum, chunks_of};
 use crate::shared::Shared;
 use crate::version::Version;
@@ -132,7 +133,8 @@ impl Fill {
             self.fetch_ahead(node, &mut state);
         }
         for chunk in first..=last {
-            if !self.ensure(node, call, chunk)? {
+            let upto = (offset + length as u64 - chunk * CHUNK).min(CHUNK);
+            if !self.ensure(node, call, chunk, upto)? {
                 return Ok(None);
             }
         }
@@ -149,20 +151,22 @@ impl Fill {
         Ok(Some(length))
     }
 
-    /// Makes sure that a chunk is there: fetches it, or waits for who does. `false` if the fill was given up.
-    fn ensure(self: &Arc<Self>, node: &Arc<CacheNode>, call: &Call, chunk: u64) -> Result<bool> {
+    /// Makes sure that the first `upto` bytes of a chunk are there: fetches them, or waits for who does. `false` if the
+    /// fill was given up.
+    fn ensure(self: &Arc<Self>, node: &Arc<CacheNode>, call: &Call, chunk: u64, upto: u64) -> Result<bool> {
         let mut state = self.state.lock();
         loop {
             if state.end == Some(End::Abandoned) {
                 return Ok(false);
             }
-            if state.chunks.has(chunk) {
+            if state.chunks.has_bytes(chunk, upto) {
                 return Ok(true);
             }
             call.patience.check()?;
             if state.chunks.begin(chunk) {
                 drop(state);
-                self.fetch(node, call, chunk)?;
+                let piece = Piece::first(&self.shared.buffers, chunk, self.version.size);
+                self.fetch(node, call, piece, upto)?;
                 state = self.state.lock();
                 continue;
             }
@@ -170,72 +174,62 @@ impl Fill {
         }
     }
 
-    /// Fetches a chunk that this thread has begun.
-    fn fetch(self: &Arc<Self>, node: &Arc<CacheNode>, call: &Call, chunk: u64) -> Result<()> {
-        let fetched = self.fetch_bytes(call, chunk);
-        let mut state = self.state.lock();
-        let result = match fetched {
-            Ok(Some(sum)) => {
-                state.chunks.arrived(chunk, sum);
-                if state.chunks.complete() && state.end.is_none() {
-                    state.end = Some(End::Complete);
-                    let (fill, node) = (self.clone(), node.clone());
-                    self.shared.fetchers.post(move || fill.finish(&node));
-                }
-                Ok(())
-            }
-            Ok(None) => {
-                state.chunks.failed(chunk);
-                Ok(())
-            }
-            Err(error) => {
-                state.chunks.failed(chunk);
-                Err(error)
-            }
-        };
-        drop(state);
-        self.changed.notify_all();
-        result
-    }
-
-    /// Origin to store. `None` if the fill had to be given up.
-    fn fetch_bytes(&self, call: &Call, chunk: u64) -> Result<Option<u64>> {
-        let offset = chunk * CHUNK;
-        let length = CHUNK.min(self.version.size - offset) as usize;
-        let mut bytes = self.shared.buffers.take(length);
-        let mut done = 0;
-        while done < length {
-            let read = self.origin.read(call, &mut bytes[done..length], offset + done as u64);
-            match read {
-                Ok(0) => {
-                    self.abandon("the file became shorter while it was fetched");
-                    return Ok(None);
-                }
-                Ok(n) => done += n,
-                Err(error) => {
-                    if !error.is_would_block() && error != Errno::INTR {
-                        self.shared.counters.origin_errors.add(1);
+    /// Fetches a chunk that this thread has begun, at least `upto` bytes of it; the rest is left to the background.
+    fn fetch(
+        self: &Arc<Self>,
+        node: &Arc<CacheNode>,
+        call: &Call,
+        mut piece: Piece,
+        upto: u64,
+    ) -> Result<()> {
+        let chunk = piece.chunk();
+        loop {
+            let fetched = piece.fetch(&self.shared, call, &*self.origin, &*self.data);
+            let mut state = self.state.lock();
+            match fetched {
+                Ok(Fetched::Piece(bytes)) => state.chunks.grew(chunk, bytes),
+                Ok(Fetched::All(sum)) => {
+                    state.chunks.arrived(chunk, sum);
+                    if state.chunks.complete() && state.end.is_none() {
+                        state.end = Some(End::Complete);
+                        let (fill, node) = (self.clone(), node.clone());
+                        self.shared.fetchers.post(move || fill.finish(&node));
                     }
+                    drop(state);
+                    self.changed.notify_all();
+                    return Ok(());
+                }
+                Ok(Fetched::Never(why)) => {
+                    state.chunks.failed(chunk);
+                    drop(state);
+                    self.abandon(why);
+                    return Ok(());
+                }
+                Err(error) => {
+                    state.chunks.failed(chunk);
+                    drop(state);
+                    self.changed.notify_all();
                     return Err(error);
                 }
             }
+            let is_enough = state.chunks.has_bytes(chunk, upto);
+            drop(state);
+            self.changed.notify_all();
+            if is_enough {
+                let (fill, node) = (self.clone(), node.clone());
+                self.shared.fetchers.post(move || fill.fetch_rest(&node, piece));
+                return Ok(());
+            }
         }
-        self.shared.counters.fetches.add(1);
-        self.shared.counters.fetched_bytes.add(length as u64);
-        let sum = checksum(&bytes[..length]);
-        // What is all zeros stays a hole of the data file.
-        let written = if bytes[..length].iter().all(|byte| *byte == 0) {
-            Ok(())
-        } else {
-            self.shared.store.write_data(&*self.data, &bytes[..length], offset)
-        };
-        self.shared.buffers.give(bytes);
-        if let Err(error) = written {
-            self.shared.store_failed(&error);
-            self.abandon("the store cannot take it");
-            return Ok(None);
+    }
+
+    /// Fetches the rest of a chunk whose first bytes somebody could not wait for.
+    fn fetch_rest(self: &Arc<Self>, node: &Arc<CacheNode>, piece: Piece) {
+        let call = Call::new(self.caller.clone(), Patience::forever());
+        let chunk = piece.chunk();
+        if let Err(error) = self.fetch(node, &call, piece, CHUNK) {
+            tracing::debug!(%error, chunk, "the rest of a chunk could not be fetched; the next read tries again");
         }
-        Ok(Some(sum))
     }
 
     /// Starts background fetches up to the window.
@@ -259,7 +253,8 @@ impl Fill {
 
     fn fetch_in_background(self: &Arc<Self>, node: &Arc<CacheNode>, chunk: u64) {
         let call = Call::new(self.caller.clone(), Patience::forever());
-        let fetched = self.fetch(node, &call, chunk);
+        let piece = Piece::first(&self.shared.buffers, chunk, self.version.size);
+        let fetched = self.fetch(node, &call, piece, CHUNK);
         let mut state = self.state.lock();
         state.background -= 1;
         match fetched {
@@ -278,7 +273,7 @@ impl Fill {
             state.chunks.count()
         };
         for chunk in 0..count {
-            if !self.ensure(node, call, chunk)? {
+            if !self.ensure(node, call, chunk, CHUNK)? {
                 break;
             }
         }

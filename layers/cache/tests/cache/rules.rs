@@ -1,7 +1,9 @@
 //! What is cached: rules, limits, and what a person asks for.
 
+use std::time::Duration;
+
 use hither_cache::{FileState, Options};
-use hither_vfs::Errno;
+use hither_vfs::{Caller, Errno};
 
 use crate::kit::{Kit, options};
 
@@ -82,4 +84,18 @@ fn warm_fetches_a_tree_and_tells_of_it() {
     assert_eq!(kit.origin.bytes_read(), read);
     let stopped = kit.cache.warm(kit.program.call(), "".as_ref(), &mut |_| false).unwrap();
     assert!(stopped.files_done <= 200);
+}
+
+#[test]
+fn what_is_remembered_of_a_directory_is_told_to_those_who_may_search_it() {
+    let kit = Kit::new(Options { revalidate: Duration::from_secs(3600), ..options() });
+    kit.program.mkdir("secret", 0o700).unwrap();
+    kit.program.write("secret/f", b"bytes").unwrap();
+    kit.program.list("secret").unwrap();
+    kit.program.node("secret/f").unwrap();
+    let other = kit.program.as_caller(Caller::new(1000, 1000, 0, 0));
+    let refused = kit.cache.state(other.call(), "secret/f".as_ref()).unwrap_err();
+    assert_eq!(refused.errno(), Errno::ACCESS);
+    let warmed = kit.cache.warm(other.call(), "secret".as_ref(), &mut |_| true).unwrap();
+    assert_eq!((warmed.failed, warmed.files_total), (1, 0));
 }
