@@ -111,8 +111,7 @@ impl CacheNode {
                 return Err(Refusal::Quota);
             }
         }
-        if evict::could_fit(shared, size) && evict::until(shared, None, || evict::has_room_for(shared, size))
-        {
+        if evict::until(shared, None, || evict::has_room_for(shared, size)) {
             Ok(())
         } else {
             Err(Refusal::Full)
