@@ -141,7 +141,7 @@ fn a_vanished_origin_is_an_error_at_once_and_copies_that_are_open_go_on() {
 }
 
 #[test]
-fn an_origin_that_fails_every_seventh_read_gives_errors_and_never_wrong_bytes() {
+fn an_origin_whose_reads_fail_now_and_then_gives_errors_and_never_wrong_bytes() {
     needs_mounts!();
     let origin = FailingOrigin::new().unwrap();
     let place = Place::new().unwrap();
@@ -152,6 +152,8 @@ fn an_origin_that_fails_every_seventh_read_gives_errors_and_never_wrong_bytes() 
     std::thread::sleep(SETTLED);
     let mnt = place.folder("mnt").unwrap();
     let mut cache = Mount::cache(&origin.path(), &place.folder("store").unwrap(), &mnt, &OPTIONS).unwrap();
+    // The kernel, between us and this origin, asks once more when its readahead fails: two in a row must fail, too.
+    origin.script().fail(Kind::Read, When::Every(5), Errno::IO);
     origin.script().fail(Kind::Read, When::Every(7), Errno::IO);
     let (mut errors, mut good) = (0, 0);
     for n in (0..12).cycle().take(120) {
@@ -168,7 +170,7 @@ fn an_origin_that_fails_every_seventh_read_gives_errors_and_never_wrong_bytes() 
             }
         }
     }
-    assert!(good > 60, "{good} good, {errors} errors");
+    assert!(good > 60 && errors > 0, "{good} good, {errors} errors");
     origin.script().heal();
     for n in 0..12 {
         assert!(fs::read(mnt.join(format!("f{n}"))).unwrap() == content(n));
@@ -231,8 +233,12 @@ fn a_full_store_is_never_an_error_to_a_program() {
         fs::remove_file(disk.join("hog")).unwrap();
         fs::remove_file(disk.join("more")).unwrap();
         let end = Instant::now() + Duration::from_secs(20);
-        while scene.mount().unwrap().state("f0").unwrap() != "cached" {
-            assert!(Instant::now() < end, "{format:?}: with space again, f0 is not cached");
+        loop {
+            let said = Mount::cache_command(&["state"], scene.root().join("f0")).unwrap();
+            if said.contains(": cached") {
+                break;
+            }
+            assert!(Instant::now() < end, "{format:?}: with space again: {said}");
             fs::read(scene.root().join("f0")).unwrap();
             std::thread::sleep(Duration::from_millis(100));
         }

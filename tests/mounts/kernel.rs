@@ -6,9 +6,10 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hither_tests::actor::{Actor, Request};
+use hither_tests::mount::Mount;
 use hither_tests::needs_mounts;
 use hither_tests::program::{output, shell};
 use hither_tests::scene::{Scene, View};
@@ -25,10 +26,18 @@ fn scene_of(content: &[u8], more: &[&str]) -> Scene {
     scene
 }
 
-/// Reads `f` through the mount until the cache has it.
+/// Reads `f` through the mount until the cache has it. (After a refused open a file stays as it is for two seconds.)
 fn fill(scene: &mut Scene) {
-    fs::read(scene.root().join("f")).unwrap();
-    scene.mount().unwrap().wait_for_state("f", "cached").unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        fs::read(scene.root().join("f")).unwrap();
+        let said = Mount::cache_command(&["state"], scene.root().join("f")).unwrap();
+        if said.contains(": cached") {
+            return;
+        }
+        assert!(Instant::now() < end, "{said}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn passthrough_opens(scene: &mut Scene) -> u64 {
@@ -126,8 +135,7 @@ fn a_mapping_goes_on_after_the_close_and_while_the_file_is_replaced() {
         assert_eq!(program.peek("m", 2 << 20, 3).unwrap(), "aaa", "{view:?}");
         assert_eq!(fs::read(&path).unwrap(), text(b'b', 3 << 20));
         if view == View::Cache {
-            Command::new("true").status().unwrap();
-            hither_tests::mount::Mount::cache_command(&["evict", "--to", "0"], scene.root()).unwrap();
+            Mount::cache_command(&["evict", "--to", "0"], scene.root()).unwrap();
             assert_eq!(
                 program.peek("m", (3 << 20) - 3, 3).unwrap(),
                 "aaa",
@@ -294,21 +302,22 @@ fn a_shell_writes_to_a_backed_file_and_readers_see_it() {
 }
 
 /// Errors by number that actors got who opened one file again and again; `"opens"` are the successes.
-fn hammer(path: &Path, flags: &[&str], milliseconds: u64) -> BTreeMap<String, u64> {
-    let mut actors: Vec<_> = flags.iter().map(|_| Actor::start().unwrap()).collect();
-    for (actor, flags) in actors.iter_mut().zip(flags) {
-        let path = path.to_str().unwrap().to_owned();
-        actor.ask(&Request::Hammer { path, flags: (*flags).to_owned(), milliseconds }).unwrap();
+/// Each has its flags, and the time that it leaves between two opens.
+fn hammer(path: &Path, all: &[(&str, u64)], milliseconds: u64) -> BTreeMap<String, u64> {
+    let mut actors: Vec<_> = all.iter().map(|_| Actor::start().unwrap()).collect();
+    for (actor, (flags, pause_ms)) in actors.iter_mut().zip(all) {
+        let (path, flags) = (path.to_str().unwrap().to_owned(), (*flags).to_owned());
+        actor.ask(&Request::Hammer { path, flags, milliseconds, pause_ms: *pause_ms }).unwrap();
     }
-    let mut all = BTreeMap::new();
+    let mut counts_of_all = BTreeMap::new();
     for actor in &mut actors {
         let answer = actor.answer(Duration::from_secs(60)).unwrap().expect("the hammer ends in time");
-        let hither_tests::actor::Answer::Given(counts) = answer else { panic!("{answer:?}") };
+        let hither_tests::actor::Answer::Given(counts) = answer else { unreachable!("{answer:?}") };
         for (what, count) in serde_json::from_str::<BTreeMap<String, u64>>(&counts).unwrap() {
-            *all.entry(what).or_default() += count;
+            *counts_of_all.entry(what).or_default() += count;
         }
     }
-    all
+    counts_of_all
 }
 
 #[test]
@@ -320,7 +329,9 @@ fn no_open_is_ever_refused_as_stale() {
         let mut scene = Scene::new(View::Cache, &options).unwrap();
         fs::write(scene.origin().join("f"), text(b'a', 50_000)).unwrap();
         let path = scene.root().join("f");
-        let counts = hammer(&path, &["r", "r", "r", "rw", "wt", "w"], 3_000);
+        // Writers that leave time for a copy to be made, and to be found by those who read.
+        let writers = [("rw", 70), ("wt", 90), ("w", 110), ("rwt", 2_300)];
+        let counts = hammer(&path, &[&[("r", 0), ("r", 0), ("r", 3)], &writers[..]].concat(), 5_000);
         assert_eq!(counts.keys().collect::<Vec<_>>(), ["opens"], "{counts:?}");
         assert!(counts["opens"] > 500, "{counts:?}");
         assert!(scene.mount().unwrap().count("/caches/0/fills").unwrap() > 0, "nothing was ever cached");

@@ -51,8 +51,10 @@ impl Home {
     fn script(&self, folder: &Path, script: &str) -> String {
         let uid = NOBODY.to_string();
         let mut command = Command::new("setpriv");
-        command.args(["--reuid", &uid, "--regid", &uid, "--clear-groups", "sh", "-euc", script]);
-        output(command.current_dir(folder).env("HOME", self.place.path())).unwrap()
+        command.args(["--reuid", &uid, "--regid", &uid, "--clear-groups"]);
+        // The user goes there themselves: root may not.
+        command.args(["sh", "-euc", &format!("cd \"$1\"; {script}"), "sh"]).arg(folder);
+        output(command.env("HOME", self.place.path())).unwrap()
     }
 }
 

@@ -27,7 +27,7 @@ pub enum Request {
     Close { name: String },
     /// Reads bytes; they come as text, other bytes than ASCII replaced.
     Read { name: String, offset: u64, length: usize },
-    /// Reads so many bytes at an aligned offset into aligned memory, as O_DIRECT wants: their checksum.
+    /// Reads what is left of a file: its checksum.
     Digest { name: String },
     /// Writes all of a text.
     Write { name: String, offset: u64, text: String },
@@ -45,8 +45,8 @@ pub enum Request {
     Lock { name: String, operation: String, wait: bool },
     /// The same with flock.
     Flock { name: String, operation: String, wait: bool },
-    /// Opens, reads one byte and closes a file again and again; counts `opens` and errors by number.
-    Hammer { path: String, flags: String, milliseconds: u64 },
+    /// Opens, uses and closes a file again and again, with a pause between; counts `opens` and errors by number.
+    Hammer { path: String, flags: String, milliseconds: u64, pause_ms: u64 },
 }
 
 /// A running actor; killed when dropped.

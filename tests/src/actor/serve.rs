@@ -66,8 +66,9 @@ impl Actor {
                 fcntl_lock(self.file(&name)?, locking(&operation, wait)?)?;
             }
             Request::Flock { name, operation, wait } => flock(self.file(&name)?, locking(&operation, wait)?)?,
-            Request::Hammer { path, flags, milliseconds } => {
-                return hammer(&path, &flags, Duration::from_millis(milliseconds));
+            Request::Hammer { path, flags, milliseconds, pause_ms } => {
+                let (time, pause) = (Duration::from_millis(milliseconds), Duration::from_millis(pause_ms));
+                return hammer(&path, &flags, time, pause);
             }
         }
         Ok(String::new())
@@ -119,7 +120,7 @@ fn locking(operation: &str, wait: bool) -> io::Result<FlockOperation> {
     })
 }
 
-fn hammer(path: &str, flags: &str, time: Duration) -> io::Result<String> {
+fn hammer(path: &str, flags: &str, time: Duration, pause: Duration) -> io::Result<String> {
     let mut counts = BTreeMap::from([("opens".to_owned(), 0_u64)]);
     let end = Instant::now() + time;
     while Instant::now() < end {
@@ -128,6 +129,7 @@ fn hammer(path: &str, flags: &str, time: Duration) -> io::Result<String> {
             Err(error) => error.raw_os_error().unwrap_or(0).to_string(),
         };
         *counts.entry(key).or_default() += 1;
+        std::thread::sleep(pause);
     }
     Ok(serde_json::to_string(&counts)?)
 }
