@@ -111,7 +111,8 @@ impl CacheNode {
                 return Err(Refusal::Quota);
             }
         }
-        if evict::until(shared, None, || evict::has_room_for(shared, size)) {
+        if evict::could_fit(shared, size) && evict::until(shared, None, || evict::has_room_for(shared, size))
+        {
             Ok(())
         } else {
             Err(Refusal::Full)

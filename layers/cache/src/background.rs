@@ -77,7 +77,7 @@ impl Drop for Background {
 /// Lists the store: fills the index, removes rubbish.
 fn scan_store(shared: &Arc<Shared>) {
     let began: Instant = now();
-    let (mut rubbish, mut sessions) = (0u64, HashSet::new());
+    let (mut rubbish, mut sessions, mut is_whole) = (0u64, HashSet::new(), true);
     for shelf in 0..shared.store.shelves() {
         if shared.is_closing() {
             return;
@@ -90,10 +90,17 @@ fn scan_store(shared: &Arc<Shared>) {
             Found::Rubbish => rubbish += 1,
         });
         if let Err(error) = scanned {
-            // Copies that were not seen are found when their files are opened, as long as `scanning` stays set.
             shared.store_failed(&error);
-            return;
+            is_whole = false;
         }
+    }
+    shared.scan_is_over.store(true, Ordering::Release);
+    if !is_whole {
+        // Copies that were not seen are found when their files are opened, as long as `scanning` stays set.
+        tracing::warn!(
+            "not all of the store could be listed; what was not is found when its files are opened"
+        );
+        return;
     }
     shared.scanning.store(false, Ordering::Release);
     let copies = shared.index.usage().copies;

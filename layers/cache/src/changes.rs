@@ -41,7 +41,8 @@ impl CacheNode {
     ) -> Result<T> {
         call.patience.check()?;
         let kept = self.right_copy(call)?;
-        self.file.lock().begin_meta_change();
+        let began = self.shared.next_stamp();
+        self.file.lock().begin_meta_change(began);
         let result = change();
         let attr = match &result {
             Ok(told) => after(told).or_else(|| self.origin.getattr(call).ok()),
@@ -51,7 +52,7 @@ impl CacheNode {
         if let Some((backing, attr)) = kept {
             self.adopt(call, &backing, &attr);
         }
-        self.file.lock().end_meta_change(self.shared.next_stamp(), attr.as_ref(), now());
+        self.file.lock().end_meta_change(began, self.shared.next_stamp(), attr.as_ref(), now());
         result
     }
 
@@ -72,12 +73,8 @@ impl CacheNode {
             return;
         }
         let renewed = Backing { version, ..*backing };
-        let rewritten = if backing.version.differs_in_ctime_only(&version) {
-            self.rewrite_record(backing, version)
-        } else {
-            None
-        };
-        if let Some(commit) = rewritten {
+        let is_same = backing.version.differs_in_ctime_only(&version);
+        if let Some(commit) = is_same.then(|| self.amend_version(backing, version)).flatten() {
             self.shared.index.update(&backing.key, backing.serial, |copy| {
                 copy.version = version;
                 copy.commit = commit;
@@ -93,16 +90,15 @@ impl CacheNode {
         }
     }
 
-    fn rewrite_record(&self, backing: &Backing, version: Version) -> Option<Serial> {
-        let store = &self.shared.store;
-        let mut record = store.load(backing.key).ok().flatten()?;
-        if record.serial != backing.serial {
-            return None;
-        }
-        record.version = version;
-        record.path = self.path();
-        match store.commit(backing.key, &mut record) {
-            Ok(()) => Some(record.commit),
+    /// The copy's record names that version from now on; its new number, unless the copy is gone.
+    fn amend_version(&self, backing: &Backing, version: Version) -> Option<Serial> {
+        let path = self.path();
+        let amended = self.shared.store.amend(backing.key, backing.serial, |record| {
+            record.version = version;
+            record.path = path;
+        });
+        match amended {
+            Ok(record) => Some(record?.commit),
             Err(error) => {
                 self.shared.store_failed(&error);
                 None

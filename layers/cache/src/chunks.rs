@@ -7,6 +7,8 @@ pub(crate) struct Chunks {
     under_way: Vec<u64>,
     sums: Vec<u64>,
     missing: u64,
+    /// Of chunks that are under way, the bytes that are there already.
+    begun: Vec<(u64, u64)>,
 }
 
 impl Chunks {
@@ -18,6 +20,7 @@ impl Chunks {
             under_way: vec![0; words],
             sums: vec![0; count as usize],
             missing: count,
+            begun: Vec::new(),
         }
     }
 
@@ -39,6 +42,17 @@ impl Chunks {
     /// Whether that one is there.
     pub(crate) fn has(&self, chunk: u64) -> bool {
         bit(&self.have, chunk)
+    }
+
+    /// Whether the first bytes of that one are there.
+    pub(crate) fn has_bytes(&self, chunk: u64, upto: u64) -> bool {
+        self.has(chunk) || self.begun.iter().any(|(begun, bytes)| *begun == chunk && *bytes >= upto)
+    }
+
+    /// Of a chunk that was begun, the first bytes are there.
+    pub(crate) fn grew(&mut self, chunk: u64, bytes: u64) {
+        self.begun.retain(|(begun, _)| *begun != chunk);
+        self.begun.push((chunk, bytes));
     }
 
     /// Takes a chunk that is neither there nor under way; `false` if it is.
@@ -78,6 +92,7 @@ impl Chunks {
 
     /// A chunk that was begun did not come: it may be begun again.
     pub(crate) fn failed(&mut self, chunk: u64) {
+        self.begun.retain(|(begun, _)| *begun != chunk);
         self.under_way[(chunk / 64) as usize] &= !(1 << (chunk % 64));
     }
 
@@ -103,7 +118,10 @@ mod tests {
         for expected in [61, 62, 63, 65, 66] {
             assert_eq!(chunks.begin_in(60, 70), Some(expected));
         }
+        chunks.grew(62, 100);
+        assert!(chunks.has_bytes(62, 100) && !chunks.has_bytes(62, 101) && !chunks.has(62));
         chunks.failed(62);
+        assert!(!chunks.has_bytes(62, 1));
         assert_eq!(chunks.begin_in(0, 1), Some(0));
         assert_eq!(chunks.begin_in(61, 64), Some(62));
         assert_eq!(chunks.begin_in(61, 64), None);

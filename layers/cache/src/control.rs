@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hither_rt::clock::{Duration, now};
 use hither_rt::sync::{Condvar, Mutex};
@@ -49,9 +50,9 @@ impl Cache {
         };
         let (state, present) = match &mode {
             _ if !node.is_file() => (FileState::NotAFile, 0),
-            Mode::Filling(fill) => (FileState::Filling, fill.present()),
+            Mode::Filling(fill) if !fill.is_abandoned() => (FileState::Filling, fill.present()),
             Mode::Backed(_) => (FileState::Cached, attr.size),
-            Mode::Direct => (FileState::None, 0),
+            Mode::Direct | Mode::Filling(_) => (FileState::None, 0),
         };
         FileReport {
             path: path.to_owned(),
@@ -170,8 +171,11 @@ impl Cache {
 
     /// Reads every copy and compares it with its checksums; damaged ones are removed and fetched again.
     pub fn verify(&self, tell: &mut dyn FnMut(&Progress) -> bool) -> Result<Verified> {
-        while self.shared.is_scanning() && !self.shared.is_closing() {
-            hither_rt::clock::sleep(Duration::from_millis(10));
+        while !self.shared.scan_is_over.load(Ordering::Acquire) && !self.shared.is_closing() {
+            if !tell(&Progress::default()) {
+                return Ok(Verified::default());
+            }
+            hither_rt::clock::sleep(TELL_EVERY);
         }
         let all = self.shared.index.all();
         let mut progress = Progress {
@@ -183,7 +187,7 @@ impl Cache {
         let mut last = now();
         for (key, copy) in all {
             if let Some((path, node)) = self.verify_one(key, &copy) {
-                verified.refetched += u64::from(self.refetch(&path, node));
+                verified.refetched += u64::from(self.refetch(&path, node, copy.pinned));
                 verified.damaged.push(path);
             }
             verified.copies += 1;
@@ -233,10 +237,14 @@ impl Cache {
     }
 
     /// Fetches a file again whose copy was damaged: the one that is known, or the one that is at that path now.
-    fn refetch(&self, path: &Path, node: Option<Arc<CacheNode>>) -> bool {
+    fn refetch(&self, path: &Path, node: Option<Arc<CacheNode>>, pinned: bool) -> bool {
         let call = Call::own();
         let node = node.or_else(|| self.at(&call, path).ok().map(|(node, _)| node));
-        match node.map(|node| fetch(&node, &call, true, true)) {
+        let refetched = node.map(|node| {
+            fetch(&node, &call, true, true)?;
+            if pinned { set_pinned(&node, &call, true) } else { Ok(()) }
+        });
+        match refetched {
             Some(Ok(())) => true,
             Some(Err(error)) => {
                 tracing::warn!(%error, path = %path.display(), "could not be fetched again; the next open tries");
@@ -310,21 +318,25 @@ fn refused(refusal: Refusal) -> Error {
 }
 
 fn set_pinned(node: &CacheNode, call: &Call, pinned: bool) -> Result<()> {
+    let shared = &node.shared;
     let Some(Backing { key, serial, .. }) = node.find_copy(call) else {
         return if pinned { Err(Errno::AGAIN.into()) } else { Ok(()) };
     };
-    let store = &node.shared.store;
-    let Some(mut record) = store.load(key)?.filter(|record| record.serial == serial) else { return Ok(()) };
-    if record.pinned == pinned {
+    if shared.index.get(&key).is_some_and(|copy| copy.serial == serial && copy.pinned == pinned) {
         return Ok(());
     }
-    record.pinned = pinned;
-    store.commit(key, &mut record)?;
-    node.shared.index.update(&key, serial, |copy| {
-        copy.pinned = pinned;
-        copy.commit = record.commit;
-    });
-    Ok(())
+    match shared.store.amend(key, serial, |record| record.pinned = pinned)? {
+        Some(record) => {
+            shared.index.update(&key, serial, |copy| {
+                copy.pinned = pinned;
+                copy.commit = record.commit;
+            });
+            Ok(())
+        }
+        // Gone meanwhile.
+        None if pinned => Err(Errno::AGAIN.into()),
+        None => Ok(()),
+    }
 }
 
 /// What is done to each file.

@@ -83,6 +83,11 @@ impl Directory {
         self.listing.as_ref().filter(|listing| now.saturating_duration_since(listing.at) <= window).cloned()
     }
 
+    /// Whether that listing is the one that is remembered: nothing was changed here since.
+    pub(crate) fn is_listed_as(&self, listing: &Arc<Listing>) -> bool {
+        self.listing.as_ref().is_some_and(|known| Arc::ptr_eq(known, listing))
+    }
+
     /// Keeps a listing that was asked for at `stamp`.
     pub(crate) fn listed(&mut self, listing: Option<Arc<Listing>>, stamp: u64) {
         if stamp >= self.last_change {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::file::Dropped;
 use crate::index::{Copy, space_of};
-use crate::node::{CacheNode, backing_of};
 use crate::record::Key;
 use crate::shared::Shared;
 
@@ -18,18 +16,42 @@ pub(crate) fn has_room_for(shared: &Shared, size: u64) -> bool {
     shared.options.capacity.is_none_or(|capacity| used <= capacity) && disk_has_room(shared, space)
 }
 
-/// Whether the store's disk keeps its free share with `space` bytes more in use.
-fn disk_has_room(shared: &Shared, space: u64) -> bool {
+/// Whether it could fit if everything that is not pinned went: otherwise nothing has to go for it.
+pub(crate) fn could_fit(shared: &Shared, size: u64) -> bool {
+    let space = space_of(size);
+    let with_pinned = shared.index.usage().pinned.saturating_add(space);
+    let on_disk = disk(shared).is_some_and(|disk| disk.total.saturating_sub(disk.keep) >= space);
+    shared.options.capacity.is_none_or(|capacity| with_pinned <= capacity) && on_disk
+}
+
+/// Bytes of the store's disk.
+struct Disk {
+    total: u64,
+    /// Free, or soon to be.
+    available: u64,
+    /// To be kept free.
+    keep: u64,
+}
+
+/// `None` if the disk does not tell.
+fn disk(shared: &Shared) -> Option<Disk> {
+    let leaving = shared.leaving();
     match shared.store.statfs() {
-        Ok(disk) => {
-            let keep = (disk.blocks.saturating_mul(disk.block_size) as f64 * shared.options.min_free) as u64;
-            disk.blocks_available.saturating_mul(disk.block_size) >= keep.saturating_add(space)
+        Ok(told) => {
+            let total = told.blocks.saturating_mul(told.block_size);
+            let available = told.blocks_available.saturating_mul(told.block_size).saturating_add(leaving);
+            Some(Disk { total, available, keep: (total as f64 * shared.options.min_free) as u64 })
         }
         Err(error) => {
             shared.store_failed(&error);
-            false
+            None
         }
     }
+}
+
+/// Whether the store's disk keeps its free share with `space` bytes more in use.
+fn disk_has_room(shared: &Shared, space: u64) -> bool {
+    disk(shared).is_some_and(|disk| disk.available >= disk.keep.saturating_add(space))
 }
 
 /// Evicts until `done`, copies of one project if that is asked for; `false` if that was not reached in a while.
@@ -47,16 +69,16 @@ pub(crate) fn until(shared: &Arc<Shared>, projid: Option<u32>, done: impl Fn() -
 
 /// Evicts down to the low water mark if use is over the high one. For the background, every now and then.
 pub(crate) fn keep_water(shared: &Arc<Shared>) {
-    let Some(capacity) = shared.options.capacity else {
-        while !shared.is_closing() && !disk_has_room(shared, 0) && evict_one(shared, None) {}
-        return;
-    };
-    let mark = |share: f64| (capacity as f64 * share) as u64;
-    if shared.index.usage().bytes > mark(shared.options.high_water) {
-        let low = mark(shared.options.low_water);
-        while !shared.is_closing() && shared.index.usage().bytes > low && evict_one(shared, None) {}
+    if let Some(capacity) = shared.options.capacity {
+        let mark = |share: f64| (capacity as f64 * share) as u64;
+        if shared.index.usage().bytes > mark(shared.options.high_water) {
+            let low = mark(shared.options.low_water);
+            while !shared.is_closing() && shared.index.usage().bytes > low && evict_one(shared, None) {}
+        }
     }
-    while !shared.is_closing() && !disk_has_room(shared, 0) && evict_one(shared, None) {}
+    // A disk that does not tell has room: it is not made better by emptying it.
+    let is_short = || disk(shared).is_some_and(|disk| disk.available < disk.keep);
+    while !shared.is_closing() && is_short() && evict_one(shared, None) {}
 }
 
 /// Evicts one copy; `false` if there was none to evict.
@@ -75,23 +97,13 @@ fn is_in_use(copy: &Copy) -> bool {
 /// Takes a copy away. Opens that read it go on; its space is free when they end.
 pub(crate) fn evict(shared: &Arc<Shared>, key: Key, copy: &Copy) -> bool {
     let gone = match copy.node.upgrade() {
-        Some(node) => evict_known(&node, key, copy),
-        None => shared.drop_copy(key, copy.serial).is_some(),
+        Some(node) => node.drop_copy(key, copy.serial),
+        None => {
+            shared.index.remove(&key, copy.serial).inspect(|copy| shared.remove_files(key, copy)).is_some()
+        }
     };
     if gone {
         shared.counters.evicted.add(1);
     }
     gone
-}
-
-/// A copy of a file that somebody knows: the file is unbacked first.
-fn evict_known(node: &CacheNode, key: Key, copy: &Copy) -> bool {
-    let dropped = {
-        let mut file = node.file.lock();
-        if file.epoch() == copy.serial.0 { file.unback() } else { Dropped::default() }
-    };
-    node.let_go(dropped, "evicted");
-    let was_there = node.shared.index.get(&key).is_some_and(|now| now.serial == copy.serial);
-    node.let_go(Dropped { fill: None, copy: Some(backing_of(key, copy)) }, "evicted");
-    was_there
 }

@@ -51,6 +51,8 @@ pub(crate) struct FileState {
     pub(crate) writers: u64,
     /// All opens.
     pub(crate) opens: u64,
+    /// Those of them that show a copy's version, whatever the file is now.
+    pub(crate) backed_opens: u64,
     pub(crate) known: Option<Known>,
     /// The point of the last local change of the bytes.
     last_change: u64,
@@ -110,6 +112,9 @@ impl FileState {
         }
         self.known = Some(Known { attr: *attr, at: now });
         let version = Version::of(attr);
+        if self.is_direct() {
+            dropped = self.unback();
+        }
         match &self.mode {
             Mode::Backed(backing) if backing.version != version => {
                 dropped.copy = Some(*backing);
@@ -129,6 +134,15 @@ impl FileState {
         dropped
     }
 
+    /// Whether reads go to the origin: also those of a fill that was given up.
+    pub(crate) fn is_direct(&self) -> bool {
+        match &self.mode {
+            Mode::Direct => true,
+            Mode::Filling(fill) => fill.is_abandoned(),
+            Mode::Backed(_) => false,
+        }
+    }
+
     /// The copy backs the file from now on.
     pub(crate) fn back(&mut self, copy: Backing) {
         self.mode = Mode::Backed(copy);
@@ -139,8 +153,8 @@ impl FileState {
         match &self.mode {
             Mode::Backed(backing) if at == backing.serial.0 => Admission::Backed(*backing),
             _ if at != 0 => Admission::Left(Serial(at)),
-            Mode::Backed(_) | Mode::Filling(_) => Admission::Served,
-            Mode::Direct => Admission::Direct,
+            _ if self.is_direct() => Admission::Direct,
+            _ => Admission::Served,
         }
     }
 
@@ -180,15 +194,19 @@ impl FileState {
         self.known = None;
     }
 
-    /// A change of attributes or names begins, that leaves the bytes: what the origin says meanwhile is not believed.
-    pub(crate) fn begin_meta_change(&mut self) {
+    /// A change of attributes or names begins at `stamp`, that leaves the bytes: what the origin says meanwhile is not
+    /// believed.
+    pub(crate) fn begin_meta_change(&mut self, stamp: u64) {
         self.changing += 1;
+        self.last_change = stamp;
     }
 
-    /// It has ended at `stamp`, and left the file with these attributes if they are known.
-    pub(crate) fn end_meta_change(&mut self, stamp: u64, attr: Option<&Attr>, now: Instant) {
+    /// The change that began at `began` has ended at `stamp`, and left the file with these attributes if they are known.
+    /// They are believed only if nothing else was changed meanwhile: they may have been asked for before that.
+    pub(crate) fn end_meta_change(&mut self, began: u64, stamp: u64, attr: Option<&Attr>, now: Instant) {
+        let was_alone = self.changing == 1 && self.last_change == began;
         self.end_change(stamp);
-        self.known = attr.map(|attr| Known { attr: *attr, at: now });
+        self.known = attr.filter(|_| was_alone).map(|attr| Known { attr: *attr, at: now });
     }
 
     /// Something about the file was changed here at `stamp`: what the origin said before is not believed.
@@ -202,10 +220,12 @@ impl FileState {
         self.known.filter(|known| now.saturating_duration_since(known.at) <= window).map(|known| known.attr)
     }
 
-    /// The attributes of a file that is open and backed, however old. Who holds it open keeps its version, also while the
-    /// origin is away; who comes by its name has the kernel look the name up first, and that asks the origin.
+    /// The attributes of a file that is backed and that only opens of copies hold, however old. Those keep their version,
+    /// also while the origin is away; who comes by its name has the kernel look the name up first, and that asks the
+    /// origin. Other opens show what the file is: for them the origin is asked.
     pub(crate) fn held(&self) -> Option<Attr> {
-        let is_held = self.opens > 0 && matches!(self.mode, Mode::Backed(_));
+        let only_copies = self.opens > 0 && self.opens == self.backed_opens;
+        let is_held = only_copies && matches!(self.mode, Mode::Backed(_));
         self.known.filter(|_| is_held).map(|known| known.attr)
     }
 
@@ -216,5 +236,31 @@ impl FileState {
         let keep = version.is_some() && self.paged == version;
         self.paged = version;
         keep
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hither_rt::clock::now;
+
+    #[test]
+    fn attributes_after_a_change_are_believed_only_if_nothing_else_was_changed() {
+        let attr = Attr { size: 3, ..Attr::default() };
+        let mut file = FileState::default();
+        file.begin_meta_change(1);
+        file.end_meta_change(1, 2, Some(&attr), now());
+        assert_eq!(file.fresh(now(), Duration::MAX), Some(attr));
+        // Another change began and ended after these attributes were asked for.
+        file.begin_meta_change(3);
+        file.begin_change(4);
+        file.end_change(5);
+        file.end_meta_change(3, 6, Some(&attr), now());
+        assert_eq!(file.fresh(now(), Duration::MAX), None);
+        // Another one is still under way.
+        file.begin_change(7);
+        file.begin_meta_change(8);
+        file.end_meta_change(8, 9, Some(&attr), now());
+        assert_eq!(file.fresh(now(), Duration::MAX), None);
     }
 }

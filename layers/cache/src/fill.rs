@@ -11,6 +11,7 @@ use hither_vfs::{Call, Caller, Errno, Error, Handle, Patience, PersistentId, Res
 use crate::chunks::Chunks;
 use crate::index::Reservation;
 use crate::node::CacheNode;
+use crate::piece::{Fetched, Piece};
 use crate::record::{CHUNK, Key, Record, Serial, chunks_of};
 use crate::shared::Shared;
 use crate::version::Version;
@@ -24,9 +25,11 @@ pub(crate) struct Fill {
     /// The file at the origin, opened as the one who opened it first.
     pub(crate) origin: Arc<dyn Handle>,
     caller: Caller,
-    key: Key,
+    pub(crate) key: Key,
     id: PersistentId,
     serial: Serial,
+    /// Syncs of the store that had failed when this began.
+    failed_syncs: u64,
     data: Arc<dyn Handle>,
     projid: u32,
     pinned: bool,
@@ -76,6 +79,7 @@ pub(crate) struct Start {
 impl Fill {
     /// Begins: makes the data file. On failure the reservation is given back.
     pub(crate) fn start(shared: &Arc<Shared>, start: Start) -> Result<Arc<Self>> {
+        let failed_syncs = shared.store.failed_syncs();
         let (serial, data) = match shared.store.create_data(start.key, start.version.size) {
             Ok(created) => created,
             Err(error) => {
@@ -99,6 +103,7 @@ impl Fill {
             key: start.key,
             id: start.id,
             serial,
+            failed_syncs,
             data,
             projid: start.projid,
             pinned: start.pinned,
@@ -128,7 +133,8 @@ impl Fill {
             self.fetch_ahead(node, &mut state);
         }
         for chunk in first..=last {
-            if !self.ensure(node, call, chunk)? {
+            let upto = (offset + length as u64 - chunk * CHUNK).min(CHUNK);
+            if !self.ensure(node, call, chunk, upto)? {
                 return Ok(None);
             }
         }
@@ -145,20 +151,22 @@ impl Fill {
         Ok(Some(length))
     }
 
-    /// Makes sure that a chunk is there: fetches it, or waits for who does. `false` if the fill was given up.
-    fn ensure(self: &Arc<Self>, node: &Arc<CacheNode>, call: &Call, chunk: u64) -> Result<bool> {
+    /// Makes sure that the first `upto` bytes of a chunk are there: fetches them, or waits for who does. `false` if the
+    /// fill was given up.
+    fn ensure(self: &Arc<Self>, node: &Arc<CacheNode>, call: &Call, chunk: u64, upto: u64) -> Result<bool> {
         let mut state = self.state.lock();
         loop {
             if state.end == Some(End::Abandoned) {
                 return Ok(false);
             }
-            if state.chunks.has(chunk) {
+            if state.chunks.has_bytes(chunk, upto) {
                 return Ok(true);
             }
             call.patience.check()?;
             if state.chunks.begin(chunk) {
                 drop(state);
-                self.fetch(node, call, chunk)?;
+                let piece = Piece::first(&self.shared.buffers, chunk, self.version.size);
+                self.fetch(node, call, piece, upto)?;
                 state = self.state.lock();
                 continue;
             }
@@ -166,72 +174,62 @@ impl Fill {
         }
     }
 
-    /// Fetches a chunk that this thread has begun.
-    fn fetch(self: &Arc<Self>, node: &Arc<CacheNode>, call: &Call, chunk: u64) -> Result<()> {
-        let fetched = self.fetch_bytes(call, chunk);
-        let mut state = self.state.lock();
-        let result = match fetched {
-            Ok(Some(sum)) => {
-                state.chunks.arrived(chunk, sum);
-                if state.chunks.complete() && state.end.is_none() {
-                    state.end = Some(End::Complete);
-                    let (fill, node) = (self.clone(), node.clone());
-                    self.shared.background.post(move || fill.finish(&node));
-                }
-                Ok(())
-            }
-            Ok(None) => {
-                state.chunks.failed(chunk);
-                Ok(())
-            }
-            Err(error) => {
-                state.chunks.failed(chunk);
-                Err(error)
-            }
-        };
-        drop(state);
-        self.changed.notify_all();
-        result
-    }
-
-    /// Origin to store. `None` if the fill had to be given up.
-    fn fetch_bytes(&self, call: &Call, chunk: u64) -> Result<Option<u64>> {
-        let offset = chunk * CHUNK;
-        let length = CHUNK.min(self.version.size - offset) as usize;
-        let mut bytes = self.shared.buffers.take(length);
-        let mut done = 0;
-        while done < length {
-            let read = self.origin.read(call, &mut bytes[done..length], offset + done as u64);
-            match read {
-                Ok(0) => {
-                    self.abandon("the file became shorter while it was fetched");
-                    return Ok(None);
-                }
-                Ok(n) => done += n,
-                Err(error) => {
-                    if !error.is_would_block() && error != Errno::INTR {
-                        self.shared.counters.origin_errors.add(1);
+    /// Fetches a chunk that this thread has begun, at least `upto` bytes of it; the rest is left to the background.
+    fn fetch(
+        self: &Arc<Self>,
+        node: &Arc<CacheNode>,
+        call: &Call,
+        mut piece: Piece,
+        upto: u64,
+    ) -> Result<()> {
+        let chunk = piece.chunk();
+        loop {
+            let fetched = piece.fetch(&self.shared, call, &*self.origin, &*self.data);
+            let mut state = self.state.lock();
+            match fetched {
+                Ok(Fetched::Piece(bytes)) => state.chunks.grew(chunk, bytes),
+                Ok(Fetched::All(sum)) => {
+                    state.chunks.arrived(chunk, sum);
+                    if state.chunks.complete() && state.end.is_none() {
+                        state.end = Some(End::Complete);
+                        let (fill, node) = (self.clone(), node.clone());
+                        self.shared.fetchers.post(move || fill.finish(&node));
                     }
+                    drop(state);
+                    self.changed.notify_all();
+                    return Ok(());
+                }
+                Ok(Fetched::Never(why)) => {
+                    state.chunks.failed(chunk);
+                    drop(state);
+                    self.abandon(why);
+                    return Ok(());
+                }
+                Err(error) => {
+                    state.chunks.failed(chunk);
+                    drop(state);
+                    self.changed.notify_all();
                     return Err(error);
                 }
             }
+            let is_enough = state.chunks.has_bytes(chunk, upto);
+            drop(state);
+            self.changed.notify_all();
+            if is_enough {
+                let (fill, node) = (self.clone(), node.clone());
+                self.shared.fetchers.post(move || fill.fetch_rest(&node, piece));
+                return Ok(());
+            }
         }
-        self.shared.counters.fetches.add(1);
-        self.shared.counters.fetched_bytes.add(length as u64);
-        let sum = checksum(&bytes[..length]);
-        // What is all zeros stays a hole of the data file.
-        let written = if bytes[..length].iter().all(|byte| *byte == 0) {
-            Ok(())
-        } else {
-            self.shared.store.write_data(&*self.data, &bytes[..length], offset)
-        };
-        self.shared.buffers.give(bytes);
-        if let Err(error) = written {
-            self.shared.store_failed(&error);
-            self.abandon("the store cannot take it");
-            return Ok(None);
+    }
+
+    /// Fetches the rest of a chunk whose first bytes somebody could not wait for.
+    fn fetch_rest(self: &Arc<Self>, node: &Arc<CacheNode>, piece: Piece) {
+        let call = Call::new(self.caller.clone(), Patience::forever());
+        let chunk = piece.chunk();
+        if let Err(error) = self.fetch(node, &call, piece, CHUNK) {
+            tracing::debug!(%error, chunk, "the rest of a chunk could not be fetched; the next read tries again");
         }
-        Ok(Some(sum))
     }
 
     /// Starts background fetches up to the window.
@@ -255,7 +253,8 @@ impl Fill {
 
     fn fetch_in_background(self: &Arc<Self>, node: &Arc<CacheNode>, chunk: u64) {
         let call = Call::new(self.caller.clone(), Patience::forever());
-        let fetched = self.fetch(node, &call, chunk);
+        let piece = Piece::first(&self.shared.buffers, chunk, self.version.size);
+        let fetched = self.fetch(node, &call, piece, CHUNK);
         let mut state = self.state.lock();
         state.background -= 1;
         match fetched {
@@ -274,7 +273,7 @@ impl Fill {
             state.chunks.count()
         };
         for chunk in 0..count {
-            if !self.ensure(node, call, chunk)? {
+            if !self.ensure(node, call, chunk, CHUNK)? {
                 break;
             }
         }
@@ -298,6 +297,11 @@ impl Fill {
         self.fetch_ahead(node, &mut state);
     }
 
+    /// Whether it was given up.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.state.lock().end == Some(End::Abandoned)
+    }
+
     /// Bytes that are there.
     pub(crate) fn present(&self) -> u64 {
         (self.state.lock().chunks.present() * CHUNK).min(self.version.size)
@@ -315,6 +319,11 @@ impl Fill {
         self.changed.notify_all();
         self.shared.counters.fills_abandoned.add(1);
         tracing::debug!(why, path = %String::from_utf8_lossy(&self.path), "a fill was given up");
+        self.leave_nothing(reservation);
+    }
+
+    /// Gives room and data back.
+    fn leave_nothing(&self, reservation: Option<Reservation>) {
         if let Some(reservation) = reservation {
             self.shared.index.release(reservation);
         }
@@ -334,6 +343,9 @@ impl Fill {
             Ok(_) => return self.abandon("the file changed while it was fetched"),
             Err(_) => return self.abandon("the origin did not say whether the file is still the same"),
         }
+        if self.is_distrusted() {
+            return self.abandon("the store's disk failed while it was fetched");
+        }
         let mut record = self.record();
         if let Err(error) = self.shared.store.commit(self.key, &mut record) {
             self.shared.store_failed(&error);
@@ -343,10 +355,19 @@ impl Fill {
         if node.back_with(self, &record) {
             self.state.lock().end = Some(End::Committed);
             self.changed.notify_all();
+            // Asked again: whoever distrusts copies has not seen this one if it came after.
+            if self.is_distrusted() {
+                node.drop_copy(self.key, self.serial);
+            }
         } else {
             self.shared.store.remove(self.key, self.serial);
             self.abandon("the file was changed here while it was fetched");
         }
+    }
+
+    /// Whether a sync of the store failed since this began: pages that were fetched may be lost, and no later sync tells.
+    fn is_distrusted(&self) -> bool {
+        self.shared.store.failed_syncs() != self.failed_syncs
     }
 
     /// Called by the file, under its lock, when it takes the fill as its copy. Gives up the room that was promised, which
@@ -374,6 +395,17 @@ impl Fill {
             id: self.id.clone(),
             path: self.path.clone(),
             checksums: self.state.lock().chunks.sums().to_vec(),
+        }
+    }
+}
+
+impl Drop for Fill {
+    /// Nobody reads it any more, and the file was forgotten before all of it was there.
+    fn drop(&mut self) {
+        let state = self.state.get_mut();
+        if state.end.is_none() {
+            let reservation = state.reservation.take();
+            self.leave_nothing(reservation);
         }
     }
 }

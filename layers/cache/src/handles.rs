@@ -3,26 +3,33 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use hither_vfs::{Backing, Call, Errno, FallocateFlags, Handle, OFlags, Result, SeekTo, WriteAt};
+use hither_vfs::{Attr, Backing, Call, Errno, FallocateFlags, Handle, OFlags, Result, SeekTo, WriteAt};
 
 use crate::file::Mode;
 use crate::node::CacheNode;
 use crate::open_copies::OpenCopy;
 
 /// Counts as an open of the file for as long as it lives.
-struct Opened(Arc<CacheNode>);
+struct Opened {
+    node: Arc<CacheNode>,
+    is_backed: bool,
+}
 
 impl Opened {
-    fn new(node: Arc<CacheNode>) -> Self {
-        node.file.lock().opens += 1;
-        Opened(node)
+    fn new(node: Arc<CacheNode>, is_backed: bool) -> Self {
+        let mut file = node.file.lock();
+        file.opens += 1;
+        file.backed_opens += u64::from(is_backed);
+        drop(file);
+        Opened { node, is_backed }
     }
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        let mut file = self.0.file.lock();
+        let mut file = self.node.file.lock();
         file.opens = file.opens.saturating_sub(1);
+        file.backed_opens = file.backed_opens.saturating_sub(u64::from(self.is_backed));
     }
 }
 
@@ -51,10 +58,10 @@ pub(crate) fn at_origin(handle: &dyn Handle, call: &Call) -> Result<Option<Arc<d
         return Ok(Some(writer.origin.clone()));
     }
     if let Some(served) = any.downcast_ref::<ServedHandle>() {
-        return served.origin.get(&served.opened.0, call).map(|origin| Some(origin.clone()));
+        return served.origin.get(&served.opened.node, call).map(|origin| Some(origin.clone()));
     }
     if let Some(backed) = any.downcast_ref::<BackedHandle>() {
-        return backed.origin.get(&backed.opened.0, call).map(|origin| Some(origin.clone()));
+        return backed.origin.get(&backed.opened.node, call).map(|origin| Some(origin.clone()));
     }
     Ok(None)
 }
@@ -84,18 +91,20 @@ fn copy_range(
 pub(crate) struct BackedHandle {
     opened: Opened,
     copy: Arc<OpenCopy>,
+    /// Attributes of the version.
+    attr: Attr,
     origin: AtOrigin,
 }
 
 impl BackedHandle {
-    pub(crate) fn new(node: Arc<CacheNode>, copy: Arc<OpenCopy>) -> Self {
-        BackedHandle { opened: Opened::new(node), copy, origin: AtOrigin::new(None) }
+    pub(crate) fn new(node: Arc<CacheNode>, copy: Arc<OpenCopy>, attr: Attr) -> Self {
+        BackedHandle { opened: Opened::new(node, true), copy, attr, origin: AtOrigin::new(None) }
     }
 }
 
 impl Handle for BackedHandle {
     fn read(&self, _call: &Call, buf: &mut [u8], offset: u64) -> Result<usize> {
-        let shared = &self.opened.0.shared;
+        let shared = &self.opened.node.shared;
         let read = shared.store.read_data(&*self.copy.data, buf, offset)?;
         shared.counters.served_bytes.add(read as u64);
         Ok(read)
@@ -118,7 +127,7 @@ impl Handle for BackedHandle {
     }
 
     fn seek(&self, _call: &Call, offset: u64, to: SeekTo) -> Result<u64> {
-        self.copy.data.seek(self.opened.0.shared.store.call(), offset, to)
+        self.copy.data.seek(self.opened.node.shared.store.call(), offset, to)
     }
 
     fn copy_range(
@@ -141,6 +150,16 @@ impl Handle for BackedHandle {
         true
     }
 
+    /// Nothing is asked: where the file is another version now, its size and times are those of the copy all the same.
+    fn getattr(&self, _call: &Call) -> Result<Option<Attr>> {
+        let known = self.opened.node.file.lock().known.map_or(self.attr, |known| known.attr);
+        if known.size == self.attr.size && known.mtime == self.attr.mtime {
+            return Ok(Some(known));
+        }
+        let Attr { size, blocks, mtime, ctime, .. } = self.attr;
+        Ok(Some(Attr { size, blocks, mtime, ctime, ..known }))
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -155,11 +174,11 @@ pub(crate) struct ServedHandle {
 
 impl ServedHandle {
     pub(crate) fn new(node: Arc<CacheNode>, origin: Option<Arc<dyn Handle>>, keep_cache: bool) -> Self {
-        ServedHandle { opened: Opened::new(node), origin: AtOrigin::new(origin), keep_cache }
+        ServedHandle { opened: Opened::new(node, false), origin: AtOrigin::new(origin), keep_cache }
     }
 
     fn read_somewhere(&self, call: &Call, buf: &mut [u8], offset: u64) -> Result<usize> {
-        let node = &self.opened.0;
+        let node = &self.opened.node;
         let mode = node.file.lock().mode.clone();
         match mode {
             Mode::Filling(fill) => {
@@ -169,9 +188,10 @@ impl ServedHandle {
             }
             Mode::Backed(backing) => {
                 let shared = &node.shared;
-                let copy =
-                    shared.open_copies.open(&shared.store, backing.key, backing.serial, &backing.version);
-                match copy.and_then(|copy| shared.store.read_data(&*copy.data, buf, offset)) {
+                match shared
+                    .open_copy(&backing)
+                    .and_then(|copy| shared.store.read_data(&*copy.data, buf, offset))
+                {
                     Ok(read) => return Ok(read),
                     Err(error) => shared.store_failed(&error),
                 }
@@ -186,7 +206,7 @@ impl ServedHandle {
 impl Handle for ServedHandle {
     fn read(&self, call: &Call, buf: &mut [u8], offset: u64) -> Result<usize> {
         let read = self.read_somewhere(call, buf, offset)?;
-        self.opened.0.shared.counters.served_bytes.add(read as u64);
+        self.opened.node.shared.counters.served_bytes.add(read as u64);
         Ok(read)
     }
 
@@ -199,7 +219,7 @@ impl Handle for ServedHandle {
     }
 
     fn fsync(&self, call: &Call, datasync: bool) -> Result<()> {
-        let node = &self.opened.0;
+        let node = &self.opened.node;
         node.origin_result(self.origin.get(node, call)?.fsync(call, datasync))
     }
 
@@ -209,7 +229,7 @@ impl Handle for ServedHandle {
 
     fn seek(&self, call: &Call, offset: u64, to: SeekTo) -> Result<u64> {
         call.patience.check()?;
-        let node = &self.opened.0;
+        let node = &self.opened.node;
         node.origin_result(self.origin.get(node, call)?.seek(call, offset, to))
     }
 
@@ -242,7 +262,7 @@ pub(crate) struct Writer(Opened);
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        let node = &self.0.0;
+        let node = &self.0.node;
         let mut file = node.file.lock();
         file.writers = file.writers.saturating_sub(1);
         file.forget_known(node.shared.next_stamp());
@@ -265,11 +285,11 @@ pub(crate) struct WriterHandle {
 impl WriterHandle {
     /// The file has admitted a writer: from here on it is counted back when it ends.
     pub(crate) fn begin(node: Arc<CacheNode>) -> Writer {
-        Writer(Opened::new(node))
+        Writer(Opened::new(node, false))
     }
 
     fn node(&self) -> &Arc<CacheNode> {
-        &self.writer.0.0
+        &self.writer.0.node
     }
 
     fn changing<T>(&self, call: &Call, change: impl FnOnce(&dyn Handle) -> Result<T>) -> Result<T> {

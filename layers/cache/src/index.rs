@@ -104,24 +104,24 @@ impl Index {
         self.tables.lock().copies.get(key).map(|slot| slot.copy.clone())
     }
 
+    /// Whether the copy of that serial is there.
+    pub(crate) fn has(&self, key: &Key, serial: Serial) -> bool {
+        self.tables.lock().copies.get(key).is_some_and(|slot| slot.copy.serial == serial)
+    }
+
     /// Adds a copy, or replaces the one of the same key, which is returned.
     pub(crate) fn insert(&self, key: Key, copy: Copy) -> Option<Copy> {
-        let mut tables = self.tables.lock();
-        let old = tables.remove(&key);
-        tables.account(&copy, true);
-        let place = tables.keys.len();
-        tables.keys.push(key);
-        tables.copies.insert(key, Slot { copy, place });
-        old
+        self.tables.lock().insert(key, copy)
     }
 
     /// Adds a copy that the scan found, unless one of that key came since. Tells whether it was added.
     pub(crate) fn insert_found(&self, key: Key, copy: Copy) -> bool {
-        if self.get(&key).is_some() {
-            return false;
+        let mut tables = self.tables.lock();
+        let is_new = !tables.copies.contains_key(&key);
+        if is_new {
+            tables.insert(key, copy);
         }
-        self.insert(key, copy);
-        true
+        is_new
     }
 
     /// Takes a copy out, if it is still the one of that serial.
@@ -206,6 +206,15 @@ impl Index {
 }
 
 impl Tables {
+    fn insert(&mut self, key: Key, copy: Copy) -> Option<Copy> {
+        let old = self.remove(&key);
+        self.account(&copy, true);
+        let place = self.keys.len();
+        self.keys.push(key);
+        self.copies.insert(key, Slot { copy, place });
+        old
+    }
+
     fn remove(&mut self, key: &Key) -> Option<Copy> {
         let slot = self.copies.remove(key)?;
         self.keys.swap_remove(slot.place);

@@ -22,6 +22,7 @@ mod node;
 mod open_copies;
 mod opens;
 mod options;
+mod piece;
 mod record;
 mod report;
 mod shared;

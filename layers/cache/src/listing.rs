@@ -1,7 +1,7 @@
 //! Reading directories: from the remembered listing, or from the origin while remembering it.
 
 use std::ffi::OsStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hither_rt::clock::now;
 use hither_rt::sync::Mutex;
@@ -19,7 +19,7 @@ pub(crate) fn open(node: &CacheNode, call: &Call) -> Result<Arc<dyn DirHandle>> 
     let node = node.arc()?;
     let remembered = node.directory.lock().listing(now(), node.window());
     if let Some(listing) = remembered {
-        return Ok(Arc::new(Remembered { node, listing }));
+        return Ok(Arc::new(Remembered { node, listing, rewound: OnceLock::new() }));
     }
     call.patience.check()?;
     let stamp = node.shared.stamp();
@@ -33,10 +33,25 @@ pub(crate) fn open(node: &CacheNode, call: &Call) -> Result<Arc<dyn DirHandle>> 
 struct Remembered {
     node: Arc<CacheNode>,
     listing: Arc<Listing>,
+    /// Where it was begun again after the directory had changed: `rewinddir` shows what is there then.
+    rewound: OnceLock<Arc<dyn DirHandle>>,
 }
 
 impl DirHandle for Remembered {
-    fn read(&self, _call: &Call, from: u64, plus: bool, sink: &mut dyn DirSink) -> Result<()> {
+    fn read(&self, call: &Call, from: u64, plus: bool, sink: &mut dyn DirSink) -> Result<()> {
+        if from == 0
+            && self.rewound.get().is_none()
+            && !self.node.directory.lock().is_listed_as(&self.listing)
+        {
+            call.patience.check()?;
+            // It reads anew whenever it is begun again.
+            let origin = self.node.origin_result(self.node.origin.opendir(call))?;
+            let streaming = Streaming { node: self.node.clone(), origin, memory: Mutex::new(None) };
+            self.rewound.get_or_init(|| Arc::new(streaming));
+        }
+        if let Some(rewound) = self.rewound.get() {
+            return rewound.read(call, from, plus, sink);
+        }
         for (place, listed) in self.listing.entries.iter().enumerate().skip(from as usize) {
             let entry =
                 DirEntry { name: &listed.name, ino: listed.ino, kind: listed.kind, next: place as u64 + 1 };
@@ -172,11 +187,5 @@ impl CacheNode {
         node.found_at(self.arc()?, name);
         self.directory.lock().found(name, &node, stamp, now());
         Ok(node)
-    }
-
-    /// An entry that this very call made at the origin.
-    pub(crate) fn made(&self, call: &Call, name: &OsStr, entry: Entry) -> Result<Entry> {
-        let stamp = self.shared.stamp();
-        Ok(self.own_entry(call, name, entry, stamp))
     }
 }

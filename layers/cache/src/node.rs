@@ -16,7 +16,7 @@ use crate::directory::Directory;
 use crate::file::{Backing, Dropped, FileState, Mode};
 use crate::index::Copy;
 use crate::listing;
-use crate::record::Key;
+use crate::record::{Key, Serial};
 use crate::shared::Shared;
 use crate::xattrs::Xattrs;
 
@@ -116,7 +116,8 @@ impl CacheNode {
 
     /// Tells the front end that a lookup of this file leads to another epoch now.
     pub(crate) fn announce(&self) {
-        if let Some((parent, name)) = self.place.lock().clone() {
+        let place = self.place.lock().clone();
+        if let Some((parent, name)) = place {
             self.shared.notify(&Event::Name { parent: parent.identity(), name });
         }
     }
@@ -148,11 +149,14 @@ impl CacheNode {
     pub(crate) fn observe(&self, call: &Call, stamp: u64, attr: &Attr) -> Epoch {
         let copy = self.find_copy(call);
         let mut file = self.file.lock();
-        let dropped = file.observe(stamp, attr, copy, now());
-        let epoch = file.epoch();
-        if let Mode::Backed(backing) = &file.mode {
-            self.bind(backing);
+        let mut dropped = file.observe(stamp, attr, copy, now());
+        if let Mode::Backed(backing) = file.mode
+            && !self.bind(&backing)
+        {
+            // It was taken away since it was found.
+            dropped = file.unback();
         }
+        let epoch = file.epoch();
         drop(file);
         if dropped.copy.is_some() {
             self.shared.counters.invalidated.add(1);
@@ -182,10 +186,10 @@ impl CacheNode {
         self.shared.index.get(&key).map(|copy| backing_of(key, &copy))
     }
 
-    /// Lets the index know whose copy that is, so that eviction can tell the file.
-    pub(crate) fn bind(&self, backing: &Backing) {
+    /// Lets the index know whose copy that is, so that eviction can tell the file. `false` if it has no such copy.
+    pub(crate) fn bind(&self, backing: &Backing) -> bool {
         let this = self.this.clone();
-        self.shared.index.update(&backing.key, backing.serial, |copy| copy.node = this);
+        self.shared.index.update(&backing.key, backing.serial, |copy| copy.node = this)
     }
 
     /// Ends what a file had, outside its lock.
@@ -194,9 +198,26 @@ impl CacheNode {
             fill.abandon(why);
         }
         if let Some(copy) = dropped.copy {
-            self.shared.drop_copy(copy.key, copy.serial);
-            self.shared.notify(&Event::Evicted(self.identity()));
+            self.drop_copy(copy.key, copy.serial);
         }
+    }
+
+    /// Takes a copy away: out of the index first, so that no lookup backs the file with it again, then from the file, then
+    /// its files. Opens that read it go on; its space is free when they end. Tells whether it was there.
+    pub(crate) fn drop_copy(&self, key: Key, serial: Serial) -> bool {
+        let copy = self.shared.index.remove(&key, serial);
+        {
+            let mut file = self.file.lock();
+            if file.epoch() == serial.0 {
+                // Of a copy nothing has to be let go.
+                file.unback();
+            }
+        }
+        if let Some(copy) = &copy {
+            self.shared.remove_files(key, copy);
+        }
+        self.shared.notify(&Event::Evicted(self.identity()));
+        copy.is_some()
     }
 
     /// Drops the copy, whatever it is: the bytes are about to change, or nobody wants it.
@@ -304,36 +325,42 @@ impl Node for CacheNode {
     }
 
     fn create(&self, call: &Call, name: &OsStr, flags: OFlags, mode: u32) -> Result<Created> {
+        let asked_at = self.shared.stamp();
         let created = self.changing_names(call, &[name], || self.origin.create(call, name, flags, mode))?;
-        self.created(call, Some(name), created, flags)
+        self.created(call, Some(name), created, flags, asked_at)
     }
 
     fn tmpfile(&self, call: &Call, flags: OFlags, mode: u32) -> Result<Created> {
         call.patience.check()?;
+        let asked_at = self.shared.stamp();
         let created = self.origin_result(self.origin.tmpfile(call, flags, mode))?;
-        self.created(call, None, created, flags)
+        self.created(call, None, created, flags, asked_at)
     }
 
     fn mkdir(&self, call: &Call, name: &OsStr, mode: u32) -> Result<Entry> {
+        let asked_at = self.shared.stamp();
         let entry = self.changing_names(call, &[name], || self.origin.mkdir(call, name, mode))?;
-        self.made(call, name, entry)
+        Ok(self.own_entry(call, name, entry, asked_at))
     }
 
     fn mknod(&self, call: &Call, name: &OsStr, mode: u32, rdev: u64) -> Result<Entry> {
+        let asked_at = self.shared.stamp();
         let entry = self.changing_names(call, &[name], || self.origin.mknod(call, name, mode, rdev))?;
-        self.made(call, name, entry)
+        Ok(self.own_entry(call, name, entry, asked_at))
     }
 
     fn symlink(&self, call: &Call, name: &OsStr, target: &OsStr) -> Result<Entry> {
+        let asked_at = self.shared.stamp();
         let entry = self.changing_names(call, &[name], || self.origin.symlink(call, name, target))?;
-        self.made(call, name, entry)
+        Ok(self.own_entry(call, name, entry, asked_at))
     }
 
     fn link(&self, call: &Call, name: &OsStr, node: &dyn Node) -> Result<Entry> {
         let node = own(node)?;
+        let asked_at = self.shared.stamp();
         let link = || self.changing_names(call, &[name], || self.origin.link(call, name, &*node.origin));
         let entry = node.changing_meta_to(call, link, |entry| Some(entry.attr))?;
-        self.made(call, name, entry)
+        Ok(self.own_entry(call, name, entry, asked_at))
     }
 
     fn unlink(&self, call: &Call, name: &OsStr) -> Result<()> {

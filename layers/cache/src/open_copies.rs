@@ -7,9 +7,9 @@ use std::sync::{Arc, Weak};
 use hither_rt::sync::Mutex;
 use hither_vfs::{Handle, Result};
 
-use crate::record::{Key, Serial};
+use crate::file::Backing;
+use crate::record::Serial;
 use crate::store::Store;
-use crate::version::Version;
 
 /// Copies kept open while no file is: an open of a hit then costs no system call of ours. At most a quarter of the
 /// descriptors that the process may have.
@@ -48,19 +48,19 @@ impl Default for OpenCopies {
 }
 
 impl OpenCopies {
-    /// The open copy of that serial, opened now if it is not.
+    /// The open copy of that serial, opened now if it is not. It is kept open only if it `is_current`.
     pub(crate) fn open(
         &self,
         store: &Store,
-        key: Key,
-        serial: Serial,
-        version: &Version,
+        copy: &Backing,
+        is_current: impl FnOnce() -> bool,
     ) -> Result<Arc<OpenCopy>> {
+        let serial = copy.serial;
         if let Some(open) = self.tables.lock().open.get(&serial).and_then(Weak::upgrade) {
             return Ok(open);
         }
         // Two may open at once; the first to come back is the one that both use.
-        let data = store.open_data(key, serial, version.size)?;
+        let data = store.open_data(copy.key, serial, copy.version.size)?;
         let mut tables = self.tables.lock();
         if let Some(open) = tables.open.get(&serial).and_then(Weak::upgrade) {
             return Ok(open);
@@ -75,6 +75,10 @@ impl OpenCopies {
         let unkept = if tables.kept.len() > self.keep { tables.kept.pop_front() } else { None };
         drop(tables);
         drop(unkept);
+        // Who removes a copy takes it out of the index and then out of here: one of us two sees the other.
+        if !is_current() {
+            self.forget(serial);
+        }
         Ok(open)
     }
 

@@ -24,8 +24,8 @@ impl CacheNode {
         };
         let admission = self.file.lock().admit_reader(at);
         match admission {
-            Admission::Backed(backing) => self.open_copy(&backing),
-            Admission::Left(serial) => self.open_left(call, serial),
+            Admission::Backed(backing) => self.open_copy(&backing, &attr),
+            Admission::Left(serial) => self.open_left(call, &attr, serial),
             Admission::Served => self.open_served(&attr, None),
             Admission::Direct => {
                 call.patience.check()?;
@@ -39,9 +39,9 @@ impl CacheNode {
     }
 
     /// The file was unbacked between lookup and open. While its copy stands nothing was changed, and it may be read.
-    fn open_left(&self, call: &Call, serial: Serial) -> Result<Arc<dyn Handle>> {
+    fn open_left(&self, call: &Call, attr: &Attr, serial: Serial) -> Result<Arc<dyn Handle>> {
         if let Some(backing) = self.find_copy(call).filter(|backing| backing.serial == serial) {
-            return self.open_copy(&backing);
+            return self.open_copy(&backing, attr);
         }
         self.refuse("an open has to look the file up again")
     }
@@ -54,15 +54,15 @@ impl CacheNode {
         Err(Errno::STALE.into())
     }
 
-    fn open_copy(&self, backing: &Backing) -> Result<Arc<dyn Handle>> {
+    fn open_copy(&self, backing: &Backing, attr: &Attr) -> Result<Arc<dyn Handle>> {
         let shared = &self.shared;
-        match shared.open_copies.open(&shared.store, backing.key, backing.serial, &backing.version) {
+        match shared.open_copy(backing) {
             Ok(copy) => {
                 let used_at = shared.age_s();
                 shared.index.update(&backing.key, backing.serial, |copy| copy.used_at = used_at);
                 shared.counters.hits.add(1);
                 shared.counters.hit_bytes.add(backing.version.size);
-                Ok(Arc::new(BackedHandle::new(self.arc()?, copy)))
+                Ok(Arc::new(BackedHandle::new(self.arc()?, copy, shown(attr, &backing.version))))
             }
             Err(error) => {
                 // A miss, then: the kernel looks the file up again and finds it unbacked.
@@ -120,8 +120,10 @@ impl CacheNode {
         let mut file = self.file.lock();
         let known = file.known.map(|known| Version::of(&known.attr));
         match &file.mode {
-            Mode::Direct if file.may_be_backed(now()) && known == Some(version) => {
-                file.mode = Mode::Filling(fill.clone());
+            _ if file.is_direct() && file.may_be_backed(now()) && known == Some(version) => {
+                let before = std::mem::replace(&mut file.mode, Mode::Filling(fill.clone()));
+                drop(file);
+                drop(before);
                 Ok(fill)
             }
             Mode::Filling(other) => {
@@ -145,7 +147,7 @@ impl CacheNode {
         if !is_mine || !file.may_be_backed(now()) || !fill.take() {
             return false;
         }
-        let Some((key, _)) = self.known_id() else { return false };
+        let key = fill.key;
         let mut copy = Copy::of(record);
         copy.used_at = self.shared.age_s();
         let backing = backing_of(key, &copy);
@@ -156,7 +158,7 @@ impl CacheNode {
         self.shared.counters.fills.add(1);
         self.announce();
         if let Some(old) = old.filter(|old| old.serial != record.serial) {
-            self.shared.remove_files(key, old.serial);
+            self.shared.remove_files(key, &old);
         }
         true
     }
@@ -182,13 +184,14 @@ impl CacheNode {
         Ok(Arc::new(writer.opened(origin)))
     }
 
-    /// A file that this very call created or opened at the origin, in this directory.
+    /// A file that this very call, which began at `asked_at`, created or opened at the origin, in this directory.
     pub(crate) fn created(
         &self,
         call: &Call,
         name: Option<&OsStr>,
         created: Created,
         flags: OFlags,
+        asked_at: u64,
     ) -> Result<Created> {
         let Created { entry, handle } = created;
         let attr = entry.attr;
@@ -201,23 +204,25 @@ impl CacheNode {
             if flags.contains(OFlags::TRUNC) {
                 node.changing_bytes(call, || Ok(()))?;
             }
-            let entry = self.entry_of_created(call, name, entry, attr)?;
+            let entry = self.entry_of_created(call, name, entry, asked_at);
             return Ok(Created { entry, handle: Arc::new(writer.opened(handle)) });
         }
-        let entry = self.entry_of_created(call, name, entry, attr)?;
+        let entry = self.entry_of_created(call, name, entry, asked_at);
         let handle = Arc::new(ServedHandle::new(node, Some(handle), false));
         Ok(Created { entry, handle })
     }
 
     /// The entry of a file that is open: of epoch 0, whatever backs it, since the open is not backed.
-    fn entry_of_created(&self, call: &Call, name: Option<&OsStr>, entry: Entry, attr: Attr) -> Result<Entry> {
-        let stamp = self.shared.stamp();
-        match name {
-            Some(name) => {
-                let entry = self.own_entry(call, name, entry, stamp);
-                Ok(Entry { epoch: 0, ..entry })
-            }
-            None => Ok(Entry { node: self.shared.intern(entry.node, &attr), attr, epoch: 0 }),
-        }
+    fn entry_of_created(&self, call: &Call, name: Option<&OsStr>, entry: Entry, asked_at: u64) -> Entry {
+        let entry = match name {
+            Some(name) => self.own_entry(call, name, entry, asked_at),
+            None => Entry { node: self.shared.intern(entry.node.clone(), &entry.attr), ..entry },
+        };
+        Entry { epoch: 0, ..entry }
     }
+}
+
+/// Attributes of a file in the version of its copy.
+fn shown(attr: &Attr, version: &Version) -> Attr {
+    Attr { size: version.size, mtime: version.mtime, ctime: version.ctime, ..*attr }
 }

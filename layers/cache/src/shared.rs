@@ -8,15 +8,15 @@ use hither_rt::clock::{Instant, now};
 use hither_rt::sync::{Mutex, RwLock};
 use hither_rt::thread::Pool;
 use hither_rules::RuleSet;
-use hither_vfs::{Attr, Errno, Error, Event, Events, FileSystem, Identity, Interner, Node};
+use hither_vfs::{Attr, Errno, Error, Event, Events, FileSystem, Identity, Interner, Node, Result};
 
 use crate::counters::Counters;
-use crate::file::HOLD_DIRECT;
+use crate::file::{Backing, HOLD_DIRECT};
 use crate::index::{Copy, Index};
 use crate::node::CacheNode;
-use crate::open_copies::OpenCopies;
+use crate::open_copies::{OpenCopies, OpenCopy};
 use crate::options::Options;
-use crate::record::{Key, Serial};
+use crate::record::Key;
 use crate::store::Store;
 
 /// One cache.
@@ -34,19 +34,23 @@ pub(crate) struct Shared {
     pub(crate) buffers: Buffers,
     pub(crate) counters: Counters,
     pub(crate) events: Events,
-    /// Fetches ahead of readers.
+    /// Fetches ahead of readers, and ends of fills: what waits for the origin.
     pub(crate) fetchers: Pool,
-    /// Ends of fills, removals, evictions.
+    /// Removals: what waits for the store only.
     pub(crate) background: Pool,
     /// Whether the store is still being listed: until then a copy may be there that the index does not know.
     pub(crate) scanning: AtomicBool,
+    /// Whether nobody lists it any more: all was listed, or some of it could not be read.
+    pub(crate) scan_is_over: AtomicBool,
+    /// Bytes of copies that are being removed: soon free.
+    leaving: AtomicU64,
     /// Whether the cache is being shut down: background work ends.
     pub(crate) closing: AtomicBool,
     pub(crate) changes: AtomicU64,
     started: Instant,
 }
 
-/// Threads that finish fills and remove files at the same time.
+/// Threads that remove files at the same time.
 const BACKGROUND: usize = 4;
 
 impl Shared {
@@ -66,6 +70,8 @@ impl Shared {
             fetchers: Pool::new("hither-fetch", options.fetches.max(1) * 2),
             background: Pool::new("hither-cache", BACKGROUND),
             scanning: AtomicBool::new(true),
+            scan_is_over: AtomicBool::new(false),
+            leaving: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             changes: AtomicU64::new(1),
             started: now(),
@@ -115,18 +121,34 @@ impl Shared {
         drop(ended);
     }
 
-    /// Takes a copy out of the index, at once, and out of the store, soon. Tells whether it was there.
-    pub(crate) fn drop_copy(self: &Arc<Self>, key: Key, serial: Serial) -> Option<Copy> {
-        let copy = self.index.remove(&key, serial)?;
-        self.remove_files(key, serial);
-        Some(copy)
+    /// Lets go of all of them: they hold what holds them.
+    pub(crate) fn forget_refused(&self) {
+        let refused = std::mem::take(&mut *self.refused.lock());
+        drop(refused);
     }
 
-    /// Removes a copy's files, soon.
-    pub(crate) fn remove_files(self: &Arc<Self>, key: Key, serial: Serial) {
+    /// Opens a copy, or gives the open that there is.
+    pub(crate) fn open_copy(&self, copy: &Backing) -> Result<Arc<OpenCopy>> {
+        let is_current = || self.index.has(&copy.key, copy.serial);
+        self.open_copies.open(&self.store, copy, is_current)
+    }
+
+    /// Removes the files of a copy that was taken out of the index, soon.
+    pub(crate) fn remove_files(self: &Arc<Self>, key: Key, copy: &Copy) {
+        let (serial, space) = (copy.serial, copy.space());
         self.open_copies.forget(serial);
+        self.leaving.fetch_add(space, Ordering::SeqCst);
         let shared = self.clone();
-        self.background.post(move || shared.store.remove(key, serial));
+        self.background.post(move || {
+            shared.store.remove(key, serial);
+            shared.leaving.fetch_sub(space, Ordering::SeqCst);
+        });
+    }
+
+    /// Bytes of copies that are being removed. To be asked before the disk is: what is free there already may be counted
+    /// twice then, for a moment, but never not at all, which would evict too much.
+    pub(crate) fn leaving(&self) -> u64 {
+        self.leaving.load(Ordering::SeqCst)
     }
 
     /// Counts and logs an error of the store. That a copy is not there is none: it was evicted a moment ago, or somebody

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hither_rt::sync::Mutex;
 use hither_vfs::{
@@ -32,6 +32,9 @@ pub(crate) struct Store {
     counter: AtomicU32,
     commits: Mutex<Commits>,
     synced: Mutex<Synced>,
+    failed_syncs: AtomicU64,
+    /// Held while `synced` is replaced: by whoever made copies durable, and by the scan.
+    writing_synced: Mutex<()>,
 }
 
 /// The numbers of records, and which of them are being written: a sync covers what lies before all of these.
@@ -80,6 +83,8 @@ impl Store {
             counter: AtomicU32::new(0),
             commits: Mutex::default(),
             synced: Mutex::new(synced),
+            failed_syncs: AtomicU64::new(0),
+            writing_synced: Mutex::new(()),
         };
         store.synced.lock().0.insert(session, 0);
         store.write_synced()?;
@@ -122,6 +127,27 @@ impl Store {
     /// Makes a record valid, in place of the one that was there; numbers it.
     pub(crate) fn commit(&self, key: Key, record: &mut Record) -> Result<()> {
         let _held = self.record_lock(key).lock();
+        self.write_record(key, record)
+    }
+
+    /// Changes the record of a copy, if it is still that of this serial and counts; gives what it is then.
+    pub(crate) fn amend(
+        &self,
+        key: Key,
+        serial: Serial,
+        change: impl FnOnce(&mut Record),
+    ) -> Result<Option<Record>> {
+        let _held = self.record_lock(key).lock();
+        let Some(mut record) = self.load(key)?.filter(|record| record.serial == serial) else {
+            return Ok(None);
+        };
+        change(&mut record);
+        self.write_record(key, &mut record)?;
+        Ok(Some(record))
+    }
+
+    /// With the record's lock held.
+    fn write_record(&self, key: Key, record: &mut Record) -> Result<()> {
         let number = {
             let mut commits = self.commits.lock();
             let number = commits.next;
@@ -136,7 +162,7 @@ impl Store {
         written
     }
 
-    /// The record of a copy, if it counts: whole, trusted, and its data is there.
+    /// The record of a copy, if it counts: whole and trusted. Whether its data is there shows when that is opened.
     pub(crate) fn load(&self, key: Key) -> Result<Option<Record>> {
         let Some(bytes) = read_small(&self.call, &**self.shelf(key), &record_name(key))? else {
             return Ok(None);
@@ -208,9 +234,16 @@ impl Store {
 
     /// Makes all records before `point`, with their data, durable, and says so in the store.
     pub(crate) fn sync(&self, point: u32) -> Result<()> {
-        self.fs.sync(&self.call)?;
+        self.fs.sync(&self.call).inspect_err(|_| {
+            self.failed_syncs.fetch_add(1, Ordering::SeqCst);
+        })?;
         self.synced.lock().0.insert(self.session, point);
         self.write_synced()
+    }
+
+    /// How many syncs failed so far. What was written before the last of them may be lost.
+    pub(crate) fn failed_syncs(&self) -> u64 {
+        self.failed_syncs.load(Ordering::SeqCst)
     }
 
     /// Whether a copy would survive a power loss now.
@@ -219,6 +252,7 @@ impl Store {
     }
 
     fn write_synced(&self) -> Result<()> {
+        let _writing = self.writing_synced.lock();
         let bytes = self.synced.lock().encode();
         write_small(&self.call, &*self.root, OsStr::new("synced"), &bytes, true)
     }
@@ -231,23 +265,26 @@ impl Store {
     }
 
     /// Lists one of the 256 shelves, removes what is rubbish, and tells of each copy that counts. Data of this session is
-    /// left alone: its fills are under way.
+    /// left alone: its fills are under way. What cannot be read is left alone, too, and is the error in the end.
     pub(crate) fn scan(&self, shelf: usize, mut tell: impl FnMut(Found)) -> Result<()> {
         let Some(dir) = self.shelves.get(shelf) else { return Ok(()) };
         let mut names = Names::default();
         dir.opendir(&self.call)?.read(&self.call, 0, false, &mut names)?;
-        let mut serials = HashMap::new();
+        let (mut serials, mut unread) = (HashMap::new(), HashMap::new());
         for name in names.0.iter().filter(|name| name.as_encoded_bytes().ends_with(b".rec")) {
             let Some(key) = key_of(name) else { continue };
             let _held = self.record_lock(key).lock();
-            match self.load(key)? {
-                Some(record) => {
+            match self.load(key) {
+                Ok(Some(record)) => {
                     serials.insert(key, record.serial);
                     tell(Found::Copy(key, Box::new(record)));
                 }
-                None => {
+                Ok(None) => {
                     self.unlink(key, name);
                     tell(Found::Rubbish);
+                }
+                Err(error) => {
+                    unread.insert(key, error);
                 }
             }
         }
@@ -259,12 +296,13 @@ impl Store {
                 self.unlink(key, name);
             }
             let Some((key, serial)) = data_of(name) else { continue };
-            if serials.get(&key) != Some(&serial) && !self.is_own(serial) {
+            let is_rubbish = serials.get(&key) != Some(&serial) && !unread.contains_key(&key);
+            if is_rubbish && !self.is_own(serial) {
                 self.unlink(key, name);
                 tell(Found::Rubbish);
             }
         }
-        Ok(())
+        unread.into_values().next().map_or(Ok(()), Err)
     }
 
     /// How many shelves `scan` has to list.

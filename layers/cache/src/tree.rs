@@ -9,6 +9,10 @@ use hither_vfs::{Attr, Call, DirEntry, DirSink, Entry, Errno, Error, FileKind, N
 use crate::cache::Cache;
 use crate::node::CacheNode;
 
+/// What `access` asks of a directory. No kernel has checked it here, and what is remembered of names knows no callers.
+const READ: u32 = 4;
+const SEARCH: u32 = 1;
+
 impl Cache {
     /// The node at a path below the root, found as the caller; symbolic links are not followed.
     pub(crate) fn at(&self, call: &Call, path: &Path) -> Result<(Arc<CacheNode>, Attr)> {
@@ -21,6 +25,7 @@ impl Cache {
                     return Err(Error::with_cause(Errno::INVAL, "the path must not contain `..`"));
                 }
             };
+            found.0.access(call, SEARCH)?;
             let (node, attr, _) = found.0.find(call, name)?;
             found = (node, attr);
         }
@@ -62,6 +67,7 @@ impl Cache {
 }
 
 fn names(call: &Call, directory: &CacheNode) -> Result<Vec<OsString>> {
+    directory.access(call, READ | SEARCH)?;
     let mut names = Names(Vec::new());
     directory.opendir(call)?.read(call, 0, true, &mut names)?;
     Ok(names.0)
