@@ -118,7 +118,7 @@ mod tests {
         bytes[5 * BLOCK + 6] = 1;
         let found: Vec<_> = runs(&bytes).collect();
         assert_eq!(found, [BLOCK..3 * BLOCK, 5 * BLOCK..5 * BLOCK + 7]);
-        assert_eq!(runs(&[1; 10]).collect::<Vec<_>>(), [0..10]);
+        assert_eq!(runs(&[1; 10]).collect::<Vec<_>>(), vec![Range { start: 0, end: 10 }]);
         assert_eq!(runs(&[]).count(), 0);
     }
 }
