@@ -16,7 +16,7 @@ use crate::nodes::{Known, Nodes};
 use crate::notify::Notifier;
 use crate::protocol::decode::{self, Dialect, Malformed, Message, Operation, Request};
 use crate::reply::{Given, Reply};
-use crate::stats::Counters;
+use crate::stats::{Counters, is_failure};
 use crate::transport::Notices;
 use crate::transport::buffer::PageBuffer;
 use crate::watchdog::Bell;
@@ -280,8 +280,10 @@ impl Dispatcher {
             Errno::NOTCONN => Errno::IO,
             errno => errno,
         };
-        if !matches!(errno, Errno::NODATA) {
+        // What the watchdog has answered it has counted.
+        if is_failure(errno) && !in_flight.is_answered() {
             self.counters.error(code);
+            self.counters.timed_out.add(u64::from(errno == Errno::IO && in_flight.is_late()));
         }
         self.errors.report(code, request.header.nodeid, errno, error);
         let _ = in_flight.fail(errno);

@@ -73,6 +73,11 @@ impl InFlight {
         }
     }
 
+    /// The operation, as the kernel numbers it.
+    pub(crate) fn opcode(&self) -> u32 {
+        self.opcode
+    }
+
     /// What was asked, for logs.
     pub(crate) fn operation(&self) -> &'static str {
         opcode::name(self.opcode).unwrap_or("unknown")
@@ -119,6 +124,11 @@ impl InFlight {
         progress.inline = false;
         progress.deadline = deadline;
         Patience::Until { deadline, cancel: self.cancel().clone() }
+    }
+
+    /// Whether it is past its deadline: if it fails now, that is why.
+    pub(crate) fn is_late(&self) -> bool {
+        self.progress.lock().deadline.is_some_and(|deadline| deadline <= now())
     }
 
     /// The request waits without a thread. `unpark` takes it back if it has not ended; it is called at most once, at

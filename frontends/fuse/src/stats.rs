@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hither_vfs::Errno;
+
 use crate::protocol::abi::opcode;
 
 /// What a mount has done so far.
@@ -32,7 +34,7 @@ pub struct Stats {
     pub stuck: u64,
     /// Requests answered with EINTR on behalf of a handler that did not react.
     pub interrupted: u64,
-    /// Requests answered with EIO on behalf of a handler that passed its deadline.
+    /// Requests answered with EIO since they were past their deadline.
     pub timed_out: u64,
     /// Results that came too late, and were undone.
     pub late: u64,
@@ -59,7 +61,7 @@ pub struct Operation {
     pub name: String,
     /// Requests.
     pub count: u64,
-    /// Those answered with an error, "no such name" of a lookup and "no such attribute" not counted.
+    /// Those that failed, as [`is_failure`] has it.
     pub errors: u64,
 }
 
@@ -92,6 +94,35 @@ impl Default for DataPath {
     fn default() -> Self {
         DataPath::PageCache { why: String::new() }
     }
+}
+
+/// Whether an answer means that something broke or is lacking. All others are answers that programs ask for: no such
+/// name, permission denied, not a terminal.
+pub(crate) fn is_failure(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::IO
+            | Errno::NXIO
+            | Errno::NODEV
+            | Errno::NOMEM
+            | Errno::NOBUFS
+            | Errno::NFILE
+            | Errno::MFILE
+            | Errno::BADMSG
+            | Errno::PROTO
+            | Errno::UCLEAN
+            | Errno::REMOTEIO
+            | Errno::COMM
+            | Errno::TIMEDOUT
+            | Errno::SHUTDOWN
+            | Errno::HOSTDOWN
+            | Errno::HOSTUNREACH
+            | Errno::NETDOWN
+            | Errno::NETUNREACH
+            | Errno::CONNABORTED
+            | Errno::CONNRESET
+            | Errno::CONNREFUSED
+    )
 }
 
 /// The counters behind [`Stats`].

@@ -8,6 +8,7 @@ use hither_vfs::Errno;
 
 use crate::dispatch::Dispatcher;
 use crate::inflight::{Delivery, Limits, Overdue};
+use crate::stats::is_failure;
 
 /// What a mount uses.
 pub(crate) const LIMITS: Limits = Limits {
@@ -94,6 +95,9 @@ fn step_in(dispatcher: &Dispatcher, overdue: Overdue) {
     };
     if request.fail(errno) == Delivery::Delivered {
         counter.add(1);
+        if is_failure(errno) {
+            counters.error(request.opcode());
+        }
     }
 }
 

@@ -193,10 +193,65 @@ fn past_its_deadline_a_program_gets_an_error() {
     let begin = Instant::now();
     assert_eq!(play.ask(opcode::STATFS, 1, |_| {}).0, Errno::IO.raw_os_error());
     assert!(begin.elapsed() >= Duration::from_millis(50));
-    assert_eq!(play.dispatcher.counters.timed_out.get(), 1);
+    play.until(|dispatcher| dispatcher.counters.timed_out.get() == 1);
     door.open();
     play.is_quiet();
     assert_eq!(play.dispatcher.counters.late.get(), 1);
+    assert_eq!((play.dispatcher.counters.timed_out.get(), errors_of(&play, "statfs")), (1, 1));
+}
+
+/// Errors of one operation so far.
+fn errors_of(play: &Play, name: &str) -> u64 {
+    let operations = play.dispatcher.counters.snapshot().operations;
+    operations.into_iter().find(|operation| operation.name == name).map_or(0, |operation| operation.errors)
+}
+
+#[test]
+fn a_handler_that_gives_up_at_its_deadline_has_timed_out() {
+    let fs = Scripted::new();
+    fs.set_hook(move |call, _| {
+        if cancel_of(&call.patience).is_none() {
+            return Err(Error::WOULD_BLOCK);
+        }
+        while call.patience.check().is_ok() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        call.patience.check()
+    });
+    // The watchdog leaves it time to give up by itself.
+    let patient = Limits { deadline: Duration::from_secs(60), ..QUICK };
+    let play = Play::with(fs, Some(Duration::from_millis(50)), patient);
+    assert_eq!(play.ask(opcode::STATFS, 1, |_| {}).0, Errno::IO.raw_os_error());
+    play.is_quiet();
+    assert_eq!((play.dispatcher.counters.timed_out.get(), errors_of(&play, "statfs")), (1, 1));
+}
+
+#[test]
+fn only_what_broke_is_counted_as_an_error() {
+    let fs = Scripted::new();
+    let answer = Arc::new(Mutex::new(Errno::IO));
+    let told = answer.clone();
+    fs.set_hook(move |_, _| Err((*told.lock()).into()));
+    let play = Play::new(fs);
+    for (errno, errors) in [
+        (Errno::ACCESS, 0),
+        (Errno::NOTTY, 0),
+        (Errno::NOENT, 0),
+        (Errno::NODATA, 0),
+        (Errno::NOSPC, 0),
+        (Errno::IO, 1),
+        (Errno::TIMEDOUT, 2),
+        (Errno::MFILE, 3),
+    ] {
+        *answer.lock() = errno;
+        assert_eq!(play.ask(opcode::STATFS, 1, |_| {}).0, errno.raw_os_error());
+        play.is_quiet();
+        assert_eq!(errors_of(&play, "statfs"), errors, "{errno:?}");
+    }
+    assert_eq!(play.ask(opcode::IOCTL, 1, |out| Pad::<32>.put(out)).0, Errno::NOTTY.raw_os_error());
+    play.is_quiet();
+    assert_eq!(errors_of(&play, "ioctl"), 0, "a program that asks whether a file is a terminal");
+    assert_eq!(play.dispatcher.counters.timed_out.get(), 0);
 }
 
 #[test]
