@@ -10,7 +10,7 @@ pub mod status;
 pub mod umount;
 
 /// Shown first, to somebody who has a slow file system and a deadline.
-const EXAMPLE: &str = "\
+pub const EXAMPLE: &str = "\
 Is a shared file system slowing you down? Read it once, then from your own disk:
 
   hither mount cache --origin /lustre/proj --store /nvme/hither /mnt/proj
@@ -20,6 +20,13 @@ Is a shared file system slowing you down? Read it once, then from your own disk:
 const AFTER: &str = "\
 Programs use the mount like any directory and need no change. `hither doctor` tells what this machine can do.
 Exit codes: 0 done, 1 failed, 2 wrong usage or a configuration that cannot be.";
+
+/// The same for the manual: code and meaning.
+pub const EXIT_CODES: [(&str, &str); 3] = [
+    ("0", "Done."),
+    ("1", "It failed, or what was looked for is wrong."),
+    ("2", "Wrong usage, or a configuration that cannot be."),
+];
 
 /// Puts a fast local disk in front of a slow file system.
 #[derive(Debug, Parser)]

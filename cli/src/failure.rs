@@ -47,6 +47,27 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
     FAILED
 }
 
+/// An error of mounting or unmounting. Its message holds its cause already, and what to do; one that follows from what
+/// was asked for is wrong usage.
+pub fn of_mounting(error: hither_fuse::Error) -> anyhow::Error {
+    use hither_fuse::Error;
+    let message = error.to_string();
+    match error {
+        Error::NoMountpoint { .. }
+        | Error::NotADirectory { .. }
+        | Error::Mountpoint { .. }
+        | Error::UnknownOption { .. } => usage(message),
+        Error::Busy { path } => {
+            let path = path.display();
+            anyhow::anyhow!(
+                "{path} is in use: close what uses it (`fuser -vm {path}` shows it), or `hither umount --lazy {path}` \
+                 takes it away and lets programs keep what they have open"
+            )
+        }
+        _ => anyhow::anyhow!(message),
+    }
+}
+
 /// Tells the person (one line, unless an excerpt belongs to it) and returns the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     let code = code_of(error);
@@ -61,6 +82,28 @@ mod tests {
     use std::io;
 
     use super::*;
+
+    /// What is printed is the message and its causes: none may say what was said before.
+    #[test]
+    fn nothing_is_said_twice() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let path = || std::path::PathBuf::from("/m");
+        let reason = full().to_string();
+        for error in [
+            OutputError::from(full()).into(),
+            anyhow::Error::from(BuildError::Unusable { role: "origin", path: path(), source: full() }),
+            of_mounting(hither_fuse::Error::NoDevice { source: full() }),
+            of_mounting(hither_fuse::Error::Mount { path: path(), source: full() }),
+            of_mounting(hither_fuse::Error::Mountpoint { path: path(), source: full() }),
+            of_mounting(hither_fuse::Error::Unmount { path: path(), source: full() }),
+            of_mounting(hither_fuse::Error::Threads { source: full() }),
+        ] {
+            let said = format!("{error:#}");
+            assert_eq!(said.matches(&reason).count(), 1, "{said}");
+        }
+        let busy = format!("{:#}", of_mounting(hither_fuse::Error::Busy { path: path() }));
+        assert!(busy.contains("`hither umount --lazy /m`"), "{busy}");
+    }
 
     #[test]
     fn codes_follow_the_kind_of_error_however_deep_it_lies() {

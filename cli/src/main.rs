@@ -14,6 +14,7 @@ mod daemon;
 mod doctor;
 mod failure;
 mod logging;
+mod manual;
 mod metrics;
 mod mount_helper;
 mod mountinfo;
@@ -44,6 +45,9 @@ fn run() -> ExitCode {
     };
     let cli = match Cli::try_parse_from(std::iter::once(&OsString::from("hither")).chain(&arguments)) {
         Ok(cli) => cli,
+        Err(error) if error.use_stderr() && args::mount::is_unsaid(&arguments) => {
+            return failure::report(&args::mount::unsaid());
+        }
         Err(error) => {
             // Help goes to standard output and is no error; a reader that went away is none either.
             let _ = error.print();

@@ -40,7 +40,7 @@ const fn gauge<T>(name: &'static str, help: &'static str, value: fn(&T) -> u64) 
 /// Of each operation of a mount. Counters get `_total` behind their name.
 const OPERATION: &[Metric<Requests>] = &[
     counter("hither_requests", "Requests of the kernel", |now| now.count),
-    counter("hither_request_errors", "Requests answered with an error", |now| now.errors),
+    counter("hither_request_errors", "Requests that failed: something broke or is lacking", |now| now.errors),
 ];
 
 /// Of each mount.

@@ -150,7 +150,12 @@ impl Request {
             Some(kind) => kind,
             None if has("config") => OsStr::new("config"),
             None if has("store") => OsStr::new("cache"),
-            None => OsStr::new("dir"),
+            None => {
+                return Err(usage(
+                    "where should copies be kept? Give the option store=DIR for a cached mount, kind=dir for one \
+                     without a cache, or config=FILE,name=NAME",
+                ));
+            }
         };
         let mut arguments: Vec<OsString> = vec!["mount".into()];
         match kind.to_str() {
@@ -257,11 +262,15 @@ mod tests {
             translated(&["hither#/a", "/m", "-ostore=/s"]).join(" "),
             "mount cache --origin /a --store=/s -- /m"
         );
-        assert_eq!(translated(&["/a", "/m"]).join(" "), "mount dir -- /a /m");
+        assert_eq!(translated(&["/a", "/m", "-o", "kind=dir"]).join(" "), "mount dir -- /a /m");
         assert_eq!(
-            translated(&["/a", "/m", "-r", "-t", "hither"]).join(" "),
+            translated(&["/a", "/m", "-r", "-t", "hither", "-okind=dir"]).join(" "),
             "mount dir --read-only -- /a /m"
         );
+        for options in ["rw", "stor=/s", "kindd=dir"] {
+            let said = refused(&["/a", "/m", "-o", options]);
+            assert!(said.contains("store=DIR") && said.contains("kind=dir"), "{said}");
+        }
         let config = translated(&["proj", "/m", "-n", "-o", "config=/etc/hither.toml,name=proj,nofail"]);
         assert_eq!(config.join(" "), "mount --config=/etc/hither.toml --expect /m -- proj");
     }
@@ -293,20 +302,24 @@ mod tests {
     #[test]
     fn wrong_usage_is_named_unless_sloppy() {
         assert!(refused(&["/a", "/m", "-o", "store=/s,revalidat=1"]).contains("`revalidat=1`"));
-        assert!(refused(&["/a", "/m", "-o", "foreground"]).contains("`foreground`"));
+        assert!(refused(&["/a", "/m", "-o", "kind=dir,foreground"]).contains("`foreground`"));
         assert!(refused(&["/a", "/m", "-o", "store=/s,detached"]).contains("`detached`"));
-        assert!(refused(&["/a", "/m", "-o", "revalidate=1"]).contains("unknown"), "a dir has no such flag");
+        assert!(
+            refused(&["/a", "/m", "-o", "kind=dir,revalidate=1"]).contains("unknown"),
+            "a dir has no such flag"
+        );
         assert!(refused(&["/a", "/m", "-o", "kind=disk"]).contains("cache or dir"));
         assert!(refused(&["/a"]).contains("usage"));
         assert!(refused(&["/a", "/m", "/x"]).contains("too much"));
         assert!(refused(&["/a", "/m", "-o"]).contains("needs a value"));
         assert!(refused(&["/a", "/m", "-N", "1"]).contains("-N"));
-        assert_eq!(translated(&["/a", "/m", "-s", "-o", "unheard=of"]).join(" "), "mount dir -- /a /m");
+        let sloppy = translated(&["/a", "/m", "-s", "-o", "unheard=of,kind=dir"]);
+        assert_eq!(sloppy.join(" "), "mount dir -- /a /m");
     }
 
     #[test]
     fn a_fake_mount_does_nothing_but_is_checked() {
-        assert!(translate(["/a", "/m", "-f"].iter().map(OsString::from)).unwrap().is_none());
-        assert!(refused(&["/a", "/m", "-f", "-o", "nonsense"]).contains("nonsense"));
+        assert!(translate(["/a", "/m", "-f", "-okind=dir"].iter().map(OsString::from)).unwrap().is_none());
+        assert!(refused(&["/a", "/m", "-f", "-o", "kind=dir,nonsense"]).contains("nonsense"));
     }
 }

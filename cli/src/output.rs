@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Standard output could not be written.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write to standard output: {0}")]
+#[error("cannot write to standard output")]
 pub struct OutputError(#[from] io::Error);
 
 impl OutputError {
@@ -27,6 +27,15 @@ pub fn line(text: impl AsRef<str>) -> Result<(), OutputError> {
 /// not steer a terminal.
 fn harmless(text: &str, keep: impl Fn(char) -> bool) -> String {
     text.chars().map(|c| if c.is_control() && !keep(c) { '?' } else { c }).collect()
+}
+
+/// A number with its noun, which takes an `s` unless it is one; nouns in -y take -ies.
+pub fn counted(number: u64, noun: &str) -> String {
+    match (number, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        (_, None) => format!("{number} {noun}s"),
+    }
 }
 
 /// Writes bytes to standard output as they are.
@@ -50,8 +59,14 @@ pub fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "hither: {}", harmless(text, |c| c == '\n'));
 }
 
-/// Writes a line to standard error that is no complaint.
-pub fn note(text: &str) {
-    // As above.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nouns_go_with_their_number() {
+        assert_eq!(counted(1, "copy"), "1 copy");
+        assert_eq!(counted(0, "copy"), "0 copies");
+        assert_eq!(counted(2, "file"), "2 files");
+    }
 }

@@ -35,11 +35,13 @@ impl Bar {
         bar.set_position(now.bytes_done);
         bar.set_message(format!("{} of {} files", now.files_done, now.files_total));
     }
+}
 
-    /// Takes the bar away, and says how it ended where there was one.
-    pub fn end(self, said: &str) {
-        let Some(bar) = self.0 else { return };
-        bar.finish_and_clear();
-        crate::output::note(said);
+impl Drop for Bar {
+    /// Leaves no trace on the terminal, however the work ended.
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
     }
 }

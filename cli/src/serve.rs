@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow};
 use hither_fuse::{Remote, Session, Unmount};
 use hither_rt::thread::spawn;
 use hither_stack::units::Size;
-use hither_stack::{Built, FsConfig, MountConfig, MountFlag};
+use hither_stack::{Built, FsConfig, MountConfig, MountFlag, Story};
 use hither_vfs::{Call, Caller, Patience};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -20,8 +20,9 @@ use crate::control::registry::{Entry, Registration};
 use crate::control::server::{self, Policy};
 use crate::control::service::{About, MountService};
 use crate::daemon::{self, Readiness};
-use crate::failure::usage;
+use crate::failure::of_mounting;
 use crate::logging::{self, Destination, Log};
+use crate::output::{self, counted};
 use crate::{metrics, mountinfo};
 
 /// Mounts, serves until the mount is gone, and makes everything safe. `readiness` is told once the mount answers.
@@ -34,10 +35,13 @@ pub fn run(config: &MountConfig, readiness: Option<Readiness>) -> anyhow::Result
     daemon::settle()?;
     // From here on no signal ends us half-way.
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot handle signals")?;
-    if hither_fuse::clear_stale(&config.mountpoint).map_err(mount_error)? {
+    if hither_fuse::clear_stale(&config.mountpoint).map_err(of_mounting)? {
         tracing::warn!(mountpoint = %config.mountpoint.display(), "cleared the mount of a daemon that is gone");
     }
     let built = Arc::new(hither_stack::build(config)?);
+    if built.hidden > 0 {
+        say_what_is_hidden(&built, readiness.is_some());
+    }
     let ended = Mounted::start(config, &built, &destination).and_then(|mounted| {
         if let Some(readiness) = readiness {
             // Whoever waited was interrupted: then the mount is not wanted.
@@ -48,6 +52,19 @@ pub fn run(config: &MountConfig, readiness: Option<Readiness>) -> anyhow::Result
     built.shutdown();
     tracing::info!(mountpoint = %built.mountpoint.display(), "ended");
     ended
+}
+
+/// Whoever mounts over files is told so: they are not lost. Who reads the log later is told too.
+fn say_what_is_hidden(built: &Built, is_daemon: bool) {
+    let mountpoint = built.mountpoint.display();
+    let entries = counted(built.hidden as u64, "entry");
+    let hides = if built.hidden == 1 { "is" } else { "are" };
+    output::complain(&format!(
+        "warning: {mountpoint} is not empty: its {entries} {hides} hidden until `hither umount {mountpoint}`"
+    ));
+    if is_daemon {
+        tracing::warn!(%mountpoint, entries = built.hidden, "the mount hides what lies in its mount point");
+    }
 }
 
 /// A mount that is up.
@@ -67,7 +84,7 @@ impl Mounted {
         });
         let metrics = metrics.transpose()?;
         let session = hither_fuse::mount(built.fs.clone(), &built.mountpoint, &fuse_options(config));
-        let session = Arc::new(session.map_err(mount_error)?);
+        let session = Arc::new(session.map_err(of_mounting)?);
         let about = about(config, built, destination, metrics.as_ref());
         let policy = Policy { owner: about.uid, others: rustix::process::geteuid().is_root() };
         let service = Arc::new(MountService::new(about, built.clone(), session.clone(), config.deadline()));
@@ -165,7 +182,7 @@ fn answers(built: &Built, config: &MountConfig) -> anyhow::Result<()> {
     let call = Call::new(Caller::this_process(), patience);
     match built.fs.root().getattr(&call) {
         Ok(_) => Ok(()),
-        Err(error) => Err(anyhow!("{} does not answer: {error}", source(&config.fs))),
+        Err(error) => Err(anyhow!("{} does not answer: {}", source(&config.fs), Story(error))),
     }
 }
 
@@ -205,6 +222,7 @@ fn about(config: &MountConfig, built: &Built, log: &Destination, metrics: Option
         read_only: config.options.read_only,
         allow_other: config.options.allow_other || uid == 0,
         log: log.to_string(),
+        origin_timeout: config.deadline(),
         metrics: address.map(|address| format!("http://{address}/metrics")),
         uid,
         started: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since: Duration| since.as_secs()),
@@ -227,17 +245,5 @@ fn device_of(mountpoint: &Path) -> anyhow::Result<String> {
             let device = std::fs::metadata(mountpoint).context("the mount does not answer")?.dev();
             Ok(format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device)))
         }
-    }
-}
-
-/// A mount that failed because of what was asked for is wrong usage.
-fn mount_error(error: hither_fuse::Error) -> anyhow::Error {
-    use hither_fuse::Error;
-    match error {
-        Error::NoMountpoint { .. }
-        | Error::NotADirectory { .. }
-        | Error::Mountpoint { .. }
-        | Error::UnknownOption { .. } => usage(error.to_string()),
-        other => other.into(),
     }
 }

@@ -23,7 +23,9 @@ pub enum Command {
     Pin(PathsArgs),
     /// Let files be evicted again.
     Unpin(PathsArgs),
-    /// Make room in the store.
+    /// Make room in the store: the copies unused for longest go first.
+    ///
+    /// Copies that are pinned, open or being fetched stay. Exits 1 if more remains than was to.
     Evict(EvictArgs),
     /// Read every copy and compare it with its checksums; damaged ones are fetched again.
     ///

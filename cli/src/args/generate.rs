@@ -14,7 +14,7 @@ pub struct CompletionsArgs {
 /// Print the manual page, or write all pages into a directory.
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// Write hither.1, hither-mount.1 and so on into this directory.
+    /// Write hither.1, hither-mount.1 and so on into this directory, which is made if it is missing.
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
 }

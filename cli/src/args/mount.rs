@@ -1,5 +1,6 @@
 //! `hither mount`: flags that fill in the same configuration as a file does.
 
+use std::ffi::OsString;
 use std::path::{self, Path, PathBuf};
 
 use anyhow::Context;
@@ -246,9 +247,29 @@ impl Args {
                 }
                 Ok((config, self.run))
             }
-            (None, None) => Err(usage("say what to mount: `cache`, `dir`, or --config FILE")),
+            (None, None) => Err(unsaid()),
         }
     }
+}
+
+/// Whether a command line that cannot be read is of a mount that does not say of what; clap would explain something
+/// else then.
+pub fn is_unsaid(arguments: &[OsString]) -> bool {
+    let is_config = |word: &OsString| word.to_string_lossy().starts_with("--config");
+    match arguments.split_first() {
+        Some((command, words)) if command == "mount" => {
+            !words.iter().any(|word| word == "cache" || word == "dir" || is_config(word))
+        }
+        _ => false,
+    }
+}
+
+/// What to say of it.
+pub fn unsaid() -> anyhow::Error {
+    usage(
+        "mount what? `hither mount cache --origin DIR --store DIR MNT`, `hither mount dir SRC MNT`, or \
+         `hither mount --config FILE [NAME]` (see `hither mount --help`)",
+    )
 }
 
 fn of_file(file: &Path, name: Option<&str>) -> anyhow::Result<MountConfig> {

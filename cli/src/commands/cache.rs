@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
+use hither_rt::clock::{self, Duration};
 use hither_stack::units::Size;
 
 use super::rules;
 use crate::args::cache::{Command, EvictArgs, MountArgs, StateArgs};
 use crate::control::client::{Client, Located, Mounts};
-use crate::control::protocol::{FileState, Operation, Outcome, Progress, State, WirePath};
+use crate::control::protocol::{Evicted, FileState, Operation, Outcome, Progress, State, WirePath};
 use crate::failure::{self, DONE, FAILED, usage};
-use crate::output::{self, OutputError};
+use crate::output::{self, OutputError, counted};
 use crate::progress::Bar;
 
 /// Does what a `cache` command says.
@@ -88,7 +89,13 @@ fn each(
     let mut clients = Clients { mounts: Mounts::read()?, clients: Vec::new() };
     let mut code = DONE;
     for path in paths {
-        let done = clients.of(path).and_then(|(client, below)| act(client, path, below));
+        // Where a path leads to is told with the path; the daemon does not know how it was written.
+        let done = clients.of(path).and_then(|(client, below)| {
+            act(client, path, below).or_else(|error| match error.is::<OutputError>() {
+                true => Err(error),
+                false => Err(error.context(path.display().to_string())),
+            })
+        });
         if let Err(error) = done {
             if error.is::<OutputError>() {
                 return Err(error);
@@ -140,28 +147,22 @@ fn describe(name: &Path, state: &FileState) -> String {
     line
 }
 
-/// Work on trees, with a bar; failures are listed.
+/// Work on trees, with a bar; what was done is said at the end, and failures are listed.
 fn trees(
     paths: &[PathBuf],
     what: &str,
     operation: impl Fn(WirePath) -> Operation,
 ) -> anyhow::Result<ExitCode> {
     let mut failed = false;
-    let code = each(paths, |client, _, path| {
-        let bar = Bar::new(what);
-        let outcome = client.request(operation(path), &mut |now| bar.show(now));
-        let outcome = outcome.inspect_err(|_| bar.show(&Progress::default()))?;
+    let code = each(paths, |client, name, path| {
+        let (began, bar) = (clock::now(), Bar::new(what));
+        let outcome = client.request(operation(path.clone()), &mut |now| bar.show(now))?;
+        drop(bar);
         let Outcome::Files(done) = outcome else { bail!("the daemon answers another question") };
-        bar.end(&format!(
-            "{what}: {} files, {}; {} skipped, {} failed",
-            done.files_done,
-            Size(done.bytes_done),
-            done.skipped,
-            done.failed
-        ));
+        output::line(format!("{what} {}: {}", name.display(), worked(&done, began.elapsed())))?;
         failed |= done.failed > 0;
-        for (path, why) in &done.failures {
-            output::complain(&format!("{}: {why}", path.0.display()));
+        for (found, why) in &done.failures {
+            output::complain(&format!("{}: {why}", as_typed(name, &path.0, &found.0).display()));
         }
         let unnamed = done.failed.saturating_sub(done.failures.len() as u64);
         if unnamed > 0 {
@@ -172,34 +173,121 @@ fn trees(
     Ok(if failed && code == ExitCode::SUCCESS { ExitCode::from(FAILED) } else { code })
 }
 
+/// A path that the daemon found at or below `asked`, in the words of who typed `typed` for that.
+fn as_typed(typed: &Path, asked: &Path, found: &Path) -> PathBuf {
+    match found.strip_prefix(asked) {
+        Ok(rest) if rest.as_os_str().is_empty() => typed.to_owned(),
+        Ok(rest) => typed.join(rest),
+        Err(_) => found.to_owned(),
+    }
+}
+
+fn worked(done: &Progress, took: Duration) -> String {
+    let mut said = format!(
+        "{}, {} in {:.1} s",
+        counted(done.files_done, "file"),
+        Size(done.bytes_done),
+        took.as_secs_f64()
+    );
+    if done.skipped > 0 {
+        said.push_str(&format!(", {} skipped by rule, by size or as just changed", done.skipped));
+    }
+    if done.failed > 0 {
+        said.push_str(&format!(", {} failed", done.failed));
+    }
+    said
+}
+
 fn evict(args: &EvictArgs) -> anyhow::Result<ExitCode> {
     let mut client = one_mount(args.mount.mountpoint.as_deref())?.connect()?;
     let to_bytes = args.to.map(|Size(bytes)| bytes);
-    match client.request(Operation::Evict { to_bytes }, &mut |_| ())? {
-        Outcome::Evicted { files, bytes } => {
-            output::line(format!("evicted {files} copies, {}", Size(bytes)))?
+    let Outcome::Evicted(done) = client.request(Operation::Evict { to_bytes }, &mut |_| ())? else {
+        bail!("the daemon answers another question");
+    };
+    output::line(format!(
+        "evicted {}, {}; {} remain",
+        counted(done.files, "copy"),
+        Size(done.bytes),
+        Size(done.used_bytes)
+    ))?;
+    match remains(&done) {
+        Some(why) => {
+            output::complain(&why);
+            Ok(ExitCode::from(FAILED))
         }
-        _ => bail!("the daemon answers another question"),
+        None => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// Why more remains than was to; `None` if it does not.
+fn remains(done: &Evicted) -> Option<String> {
+    if done.used_bytes <= done.target_bytes {
+        return None;
+    }
+    let in_use = done.used_bytes.saturating_sub(done.pinned_bytes);
+    let why = match (done.pinned_bytes, in_use) {
+        (pinned, 0) => format!("{} are pinned (see `hither cache unpin`)", Size(pinned)),
+        (0, in_use) => format!("{} are open or being fetched", Size(in_use)),
+        (pinned, in_use) => {
+            format!(
+                "{} are pinned (see `hither cache unpin`), {} open or being fetched",
+                Size(pinned),
+                Size(in_use)
+            )
+        }
+    };
+    Some(format!("not down to {}: {why}", Size(done.target_bytes)))
 }
 
 fn verify(args: &MountArgs) -> anyhow::Result<ExitCode> {
-    let mut client = one_mount(args.mountpoint.as_deref())?.connect()?;
-    let bar = Bar::new("verify");
-    let Outcome::Verified(verified) = client.request(Operation::Verify, &mut |now| bar.show(now))? else {
-        bail!("the daemon answers another question");
-    };
+    let located = one_mount(args.mountpoint.as_deref())?;
+    let (began, bar) = (clock::now(), Bar::new("verify"));
+    let outcome = located.connect()?.request(Operation::Verify, &mut |now| bar.show(now))?;
+    drop(bar);
+    let Outcome::Verified(verified) = outcome else { bail!("the daemon answers another question") };
     for path in &verified.damaged {
-        output::line(format!("damaged: {}", path.0.display()))?;
+        output::line(format!("damaged: {}", located.mount.mountpoint.join(&path.0).display()))?;
     }
+    let copies = counted(verified.copies, "copy");
+    let took = began.elapsed().as_secs_f64();
+    let checked = format!("{copies}, {} checked in {took:.1} s", Size(verified.bytes));
     let damaged = verified.damaged.len();
-    let said = format!(
-        "{} copies, {}: {damaged} damaged, {} fetched again",
-        verified.copies,
-        Size(verified.bytes),
-        verified.refetched
-    );
-    bar.end(&said);
-    Ok(if damaged > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    if damaged == 0 {
+        output::line(format!("{checked}: none damaged"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::line(format!("{checked}: {damaged} damaged, {} fetched again", verified.refetched))?;
+    Ok(ExitCode::from(FAILED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_daemon_found_is_named_as_it_was_typed() {
+        let named = |typed: &str, asked: &str, found: &str| {
+            as_typed(typed.as_ref(), asked.as_ref(), found.as_ref()).display().to_string()
+        };
+        assert_eq!(named("m3/repo", "repo", "repo/a/b"), "m3/repo/a/b");
+        assert_eq!(named("../link", "repo/a", "repo/a"), "../link");
+        assert_eq!(named("m3", "", "repo/a"), "m3/repo/a");
+        assert_eq!(named("m3/repo", "repo", "repository"), "repository");
+    }
+
+    #[test]
+    fn what_remains_is_explained_if_it_is_more_than_was_to() {
+        let of = |target_bytes, used_bytes, pinned_bytes| {
+            remains(&Evicted { target_bytes, used_bytes, pinned_bytes, ..Evicted::default() })
+        };
+        assert_eq!(of(10, 10, 10), None);
+        assert_eq!(of(0, 0, 0), None);
+        assert_eq!(of(0, 5, 5).unwrap(), "not down to 0: 5 are pinned (see `hither cache unpin`)");
+        assert_eq!(of(1024, 2048, 0).unwrap(), "not down to 1K: 2K are open or being fetched");
+        assert!(
+            of(0, 5, 2)
+                .unwrap()
+                .ends_with("2 are pinned (see `hither cache unpin`), 3 open or being fetched")
+        );
+    }
 }

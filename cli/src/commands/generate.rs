@@ -1,5 +1,6 @@
 //! `hither completions` and `hither man`: made from the flag definitions.
 
+use std::fs;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -8,7 +9,7 @@ use clap::CommandFactory;
 use crate::args::Cli;
 use crate::args::generate::{CompletionsArgs, ManArgs};
 use crate::failure::usage;
-use crate::output;
+use crate::{manual, output};
 
 /// Prints a completion script.
 pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
@@ -20,18 +21,22 @@ pub fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
 
 /// Prints the manual page, or writes all.
 pub fn man(args: &ManArgs) -> anyhow::Result<ExitCode> {
+    let pages = manual::pages(Cli::command()).context("cannot write the manual")?;
     match &args.directory {
-        Some(directory) if directory.is_dir() => {
-            clap_mangen::generate_to(Cli::command(), directory)
-                .with_context(|| format!("cannot write manual pages into {}", directory.display()))?;
+        Some(directory) => {
+            let place = directory.display();
+            if directory.exists() && !directory.is_dir() {
+                return Err(usage(format!("{place} is not a directory")));
+            }
+            fs::create_dir_all(directory).with_context(|| format!("cannot make the directory {place}"))?;
+            for page in pages {
+                let file = directory.join(&page.file);
+                fs::write(&file, page.text).with_context(|| format!("cannot write {}", file.display()))?;
+            }
         }
-        Some(directory) => return Err(usage(format!("{} is not a directory", directory.display()))),
         None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut page)
-                .context("cannot write the manual page")?;
-            output::raw(&page)?;
+            let main = pages.into_iter().find(|page| page.file == manual::MAIN);
+            output::raw(&main.map(|page| page.text).unwrap_or_default())?;
         }
     }
     Ok(ExitCode::SUCCESS)

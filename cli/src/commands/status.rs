@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::bail;
-use hither_stack::units::Size;
+use hither_stack::units::{Period, Size};
 use serde::Serialize;
 
 use crate::args::status::Args;
@@ -118,8 +118,13 @@ fn describe(status: &Status) -> Vec<(&str, String)> {
     lines.push((
         "requests",
         format!(
-            "{}, {} errors, {} timed out, {} interrupted, {} in flight",
-            front.requests, front.errors, front.timed_out, front.interrupted, front.in_flight
+            "{}, {} failed, {} of them for want of an answer{}; {} interrupted, {} in flight",
+            front.requests,
+            front.errors,
+            front.timed_out,
+            patience(status),
+            front.interrupted,
+            front.in_flight
         ),
     ));
     status.caches.iter().for_each(|cache| describe_cache(cache, &mut lines));
@@ -127,6 +132,13 @@ fn describe(status: &Status) -> Vec<(&str, String)> {
         lines.push(("metrics", address.clone()));
     }
     lines
+}
+
+fn patience(status: &Status) -> String {
+    match status.origin_timeout_ms {
+        Some(time) => format!(" within {}", Period(Duration::from_millis(time))),
+        None => String::new(),
+    }
 }
 
 fn describe_cache(cache: &CacheStatus, lines: &mut Vec<(&str, String)>) {
@@ -145,7 +157,7 @@ fn describe_cache(cache: &CacheStatus, lines: &mut Vec<(&str, String)>) {
         lines.push((
             "bypassed",
             format!(
-                "{} by rule or size, {} for lack of room, {} just changed or being written",
+                "{} by rule or size (empty files too), {} for lack of room, {} just changed or being written",
                 cache.bypassed_by_rule, cache.bypassed_full, cache.bypassed_unsettled
             ),
         ));

@@ -10,6 +10,7 @@ use crate::args::umount::Args;
 use crate::control::client::{Located, Mounts};
 use crate::control::protocol::Operation;
 use crate::control::registry;
+use crate::failure::of_mounting;
 use crate::mountinfo;
 
 /// Unmounts.
@@ -53,7 +54,7 @@ fn is_mounted(located: &Located) -> bool {
 
 /// Clears what a killed daemon left.
 fn clear(located: &Located) -> anyhow::Result<()> {
-    if !hither_fuse::clear_stale(&located.mount.mountpoint)? {
+    if !hither_fuse::clear_stale(&located.mount.mountpoint).map_err(of_mounting)? {
         bail!("{}", located.silent());
     }
     let dead = registry::list().into_iter().filter(|entry| entry.device == located.mount.device);

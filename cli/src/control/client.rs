@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -18,6 +19,9 @@ use crate::mountinfo::{self, Mount};
 
 /// How long a question that needs no work may take.
 const QUICK: Duration = Duration::from_secs(20);
+
+/// A mount that says nothing for so long hangs.
+const HANGS: Duration = Duration::from_secs(2);
 
 /// A connection to the daemon of a mount.
 pub struct Client {
@@ -145,14 +149,36 @@ impl Located {
         }
     }
 
-    /// What to say of a mount whose daemon cannot be found.
+    /// What to say of a mount whose daemon cannot be found, as the kernel has it.
     pub fn silent(&self) -> String {
         let mountpoint = self.mount.mountpoint.display();
-        format!(
-            "the daemon of {mountpoint} does not answer: it hangs, is gone or is not yours to ask (if it is gone, \
-             `hither umount {mountpoint}` clears the mount; if it hangs, `umount -l {mountpoint}` takes it away)"
-        )
+        match asked(&self.mount.mountpoint) {
+            Some(Some(Errno::NOTCONN)) => {
+                format!("the daemon of {mountpoint} is gone: `hither umount {mountpoint}` clears the mount")
+            }
+            Some(Some(Errno::ACCESS | Errno::PERM)) => {
+                format!("the daemon of {mountpoint} is not yours to ask: only root and who mounted it may")
+            }
+            Some(_) => format!(
+                "the daemon of {mountpoint} serves the mount, but no commands: `umount {mountpoint}` ends it"
+            ),
+            None => {
+                format!("the daemon of {mountpoint} hangs: `umount -l {mountpoint}` takes the mount away")
+            }
+        }
     }
+}
+
+/// What the mount itself answers, by a question that the kernel never answers from memory; `None`: nothing, for
+/// [`HANGS`]. Another thread asks, which is left to it if it has to wait.
+fn asked(mountpoint: &Path) -> Option<Option<Errno>> {
+    let (answer, wait) = mpsc::channel();
+    let mountpoint = mountpoint.to_owned();
+    let asking = hither_rt::thread::spawn("mount-check", move || {
+        // Nobody listens any more if it took too long.
+        let _ = answer.send(rustix::fs::statfs(&mountpoint).err());
+    });
+    asking.ok().and_then(|_| wait.recv_timeout(HANGS).ok())
 }
 
 /// `path` without symbolic links. Its last component is only looked at; and not even that if it is a mount point, whose

@@ -101,7 +101,7 @@ pub enum Outcome {
     /// Of `warm` and `pin`.
     Files(Progress),
     /// Of `evict`.
-    Evicted { files: u64, bytes: u64 },
+    Evicted(Evicted),
     /// Of `verify`.
     Verified(Verified),
     /// Of everything about rules: how they are now, in order.
@@ -173,6 +173,9 @@ pub struct Status {
     pub read_only: bool,
     /// Whether users other than the one who mounted it may use it.
     pub allow_other: bool,
+    /// How long a program may wait for an answer; `None`: for ever.
+    #[serde(default)]
+    pub origin_timeout_ms: Option<u64>,
     /// Where the daemon logs.
     pub log: String,
     /// Where metrics are served, if they are.
@@ -189,7 +192,7 @@ pub struct Requests {
     /// As the kernel calls it, in lower case.
     pub operation: String,
     pub count: u64,
-    /// Those answered with an error; names and attributes that are not there do not count.
+    /// Those that failed: something broke or is lacking. Answers like "no such name" or "permission denied" do not count.
     pub errors: u64,
 }
 
@@ -199,7 +202,7 @@ pub struct FrontEnd {
     /// The same by operation, those that came at least once.
     pub operations: Vec<Requests>,
     pub requests: u64,
-    /// Requests answered with an error; names that are not there do not count.
+    /// Requests that failed: see [`Requests::errors`].
     pub errors: u64,
     /// Opens by how their data travels.
     pub opens_passthrough: u64,
@@ -209,6 +212,7 @@ pub struct FrontEnd {
     pub bytes_read: u64,
     pub bytes_written: u64,
     pub interrupted: u64,
+    /// Requests that failed since no answer came within the time allowed; `errors` counts them too.
     pub timed_out: u64,
     pub panics: u64,
     pub threads: u64,
@@ -286,6 +290,19 @@ pub struct Progress {
     /// Only in the outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<(WirePath, String)>,
+}
+
+/// What was evicted, and what remains.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evicted {
+    pub files: u64,
+    pub bytes: u64,
+    /// What copies were to take at most.
+    pub target_bytes: u64,
+    /// What they take now
+    pub used_bytes: u64,
+    /// and how much of it is pinned.
+    pub pinned_bytes: u64,
 }
 
 /// See [`hither_cache::Verified`].
@@ -379,9 +396,11 @@ mod tests {
         let operation = Operation::Pin { path: WirePath("a".into()), pinned: true };
         let line = serde_json::to_string(&Request { version: 1, operation }).unwrap();
         assert_eq!(line, r#"{"version":1,"operation":"pin","path":"a","pinned":true}"#);
-        let body = Body::Done(Outcome::Evicted { files: 1, bytes: 2 });
+        let evicted = Evicted { files: 1, bytes: 2, target_bytes: 3, used_bytes: 4, pinned_bytes: 5 };
+        let body = Body::Done(Outcome::Evicted(evicted));
         let line = serde_json::to_string(&Reply { version: 1, body }).unwrap();
-        assert_eq!(line, r#"{"version":1,"done":{"evicted":{"files":1,"bytes":2}}}"#);
+        let evicted = r#""files":1,"bytes":2,"target_bytes":3,"used_bytes":4,"pinned_bytes":5"#;
+        assert_eq!(line, format!(r#"{{"version":1,"done":{{"evicted":{{{evicted}}}}}}}"#));
         let newer = r#"{"version":1,"operation":"evict","to_bytes":null,"new":[1]}"#;
         let operation = Operation::Evict { to_bytes: None };
         assert_eq!(serde_json::from_str::<Request>(newer).unwrap(), Request { version: 1, operation });

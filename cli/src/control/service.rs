@@ -9,13 +9,14 @@ use hither_cache::Cache;
 use hither_fuse::{Session, Unmount};
 use hither_rt::clock;
 use hither_rt::sync::Mutex;
-use hither_stack::{Built, BuiltCache};
-use hither_vfs::{Call, Caller, Cancel, Patience};
+use hither_stack::{Built, BuiltCache, Story};
+use hither_vfs::{Call, Caller, Cancel, Errno, Patience};
 
 use super::protocol::{
-    CacheStatus, FrontEnd, Operation, Outcome, Problem, Progress, Requests, Status, WirePath,
+    CacheStatus, Evicted, FrontEnd, Operation, Outcome, Problem, Progress, Requests, Status, WirePath,
 };
 use super::server::Service;
+use crate::failure::of_mounting;
 
 /// What of a mount's status does not change while it is up.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub struct About {
     pub read_only: bool,
     /// See [`Status`].
     pub allow_other: bool,
+    /// See [`Status`].
+    pub origin_timeout: Option<Duration>,
     /// See [`Status`].
     pub log: String,
     /// See [`Status`].
@@ -84,6 +87,9 @@ impl MountService {
             data_path_reason,
             read_only: about.read_only,
             allow_other: about.allow_other,
+            origin_timeout_ms: about
+                .origin_timeout
+                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             log: about.log,
             metrics: about.metrics,
             front_end: front_end_numbers(&front_end),
@@ -103,7 +109,7 @@ impl MountService {
         let how = if lazy { Unmount::Lazily } else { Unmount::IfUnused };
         match self.session.unmount(how) {
             Ok(()) => Ok(Outcome::Nothing),
-            Err(error) => Err(Problem { message: error.to_string(), usage: false }),
+            Err(error) => Err(Problem { message: of_mounting(error).to_string(), usage: false }),
         }
     }
 
@@ -161,24 +167,20 @@ impl Service for MountService {
         let mut tell = |now: &hither_cache::Progress| progress(Progress::counts(now));
         match operation {
             Operation::State { path } => {
-                let report = cache.state(&call, &path.0).map_err(|error| of_path(&path, &error))?;
+                let report = cache.state(&call, &path.0).map_err(|error| of_path(&error))?;
                 Ok(Outcome::File(report.into()))
             }
             Operation::Attach { path, wait } => {
-                let report = cache.attach(&call, &path.0, wait).map_err(|error| of_path(&path, &error))?;
+                let report = cache.attach(&call, &path.0, wait).map_err(|error| of_attach(&error))?;
                 Ok(Outcome::File(report.into()))
             }
-            Operation::Detach { path, keep } => {
-                cache.detach(&call, &path.0, keep).map_err(|error| of_path(&path, &error))?;
-                Ok(Outcome::Nothing)
-            }
+            Operation::Detach { path, keep } => detach(cache, &call, &path, keep),
             Operation::Warm { path } => {
-                let done = cache.warm(&call, &path.0, &mut tell).map_err(|error| of_path(&path, &error))?;
+                let done = cache.warm(&call, &path.0, &mut tell).map_err(|error| of_path(&error))?;
                 Ok(Outcome::Files(done.into()))
             }
             Operation::Pin { path, pinned } => {
-                let done =
-                    cache.pin(&call, &path.0, pinned, &mut tell).map_err(|error| of_path(&path, &error))?;
+                let done = cache.pin(&call, &path.0, pinned, &mut tell).map_err(|error| of_path(&error))?;
                 Ok(Outcome::Files(done.into()))
             }
             Operation::Evict { to_bytes } => {
@@ -187,7 +189,14 @@ impl Service for MountService {
                     usage: true,
                 })?;
                 let evicted = cache.evict(target).map_err(|error| failed("evict", &error))?;
-                Ok(Outcome::Evicted { files: evicted.files, bytes: evicted.bytes })
+                let now = cache.stats();
+                Ok(Outcome::Evicted(Evicted {
+                    files: evicted.files,
+                    bytes: evicted.bytes,
+                    target_bytes: target,
+                    used_bytes: now.used_bytes,
+                    pinned_bytes: now.pinned_bytes,
+                }))
             }
             Operation::Verify => {
                 let verified = cache.verify(&mut tell).map_err(|error| failed("verify", &error))?;
@@ -202,8 +211,31 @@ fn rule_lines(rules: &hither_rules::RuleSet) -> Outcome {
     Outcome::Rules(rules.rules().iter().map(ToString::to_string).collect())
 }
 
-fn of_path(path: &WirePath, error: &hither_vfs::Error) -> Problem {
-    Problem { message: format!("{}: {}", path.0.display(), said(error)), usage: false }
+/// Which path it was about, who asked knows best: as he wrote it.
+fn of_path(error: &hither_vfs::Error) -> Problem {
+    Problem { message: said(error), usage: false }
+}
+
+/// EINVAL: it is no regular file.
+fn of_attach(error: &hither_vfs::Error) -> Problem {
+    match error.errno() {
+        Errno::INVAL => {
+            let message = "only regular files are cached (`hither cache warm` fetches those of a directory)";
+            Problem { message: message.to_owned(), usage: true }
+        }
+        _ => of_path(error),
+    }
+}
+
+/// The cache has nothing to say against a directory, but no copy of it either.
+fn detach(cache: &Cache, call: &Call, path: &WirePath, keep: bool) -> Result<Outcome, Problem> {
+    let found = cache.state(call, &path.0).map_err(|error| of_path(&error))?;
+    if found.state == hither_cache::FileState::NotAFile {
+        let message = "only regular files have copies (of a directory: find DIR -type f -exec hither cache detach {} +)";
+        return Err(Problem { message: message.to_owned(), usage: true });
+    }
+    cache.detach(call, &path.0, keep).map_err(|error| of_path(&error))?;
+    Ok(Outcome::Nothing)
 }
 
 fn failed(what: &str, error: &hither_vfs::Error) -> Problem {
@@ -212,10 +244,7 @@ fn failed(what: &str, error: &hither_vfs::Error) -> Problem {
 
 /// What a person wants to know of an error: the story behind it if it has one, else what the errno means.
 fn said(error: &hither_vfs::Error) -> String {
-    match error.cause() {
-        Some(cause) => cause.to_string(),
-        None => std::io::Error::from(error.errno()).to_string(),
-    }
+    Story(error.clone()).to_string()
 }
 
 fn front_end_numbers(stats: &hither_fuse::Stats) -> FrontEnd {

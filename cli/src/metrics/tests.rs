@@ -20,6 +20,7 @@ fn status() -> Status {
         read_only: false,
         allow_other: true,
         log: String::new(),
+        origin_timeout_ms: None,
         metrics: None,
         front_end: FrontEnd { operations: vec![lookups], in_flight: 3, ..FrontEnd::default() },
         caches: vec![

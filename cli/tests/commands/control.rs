@@ -6,10 +6,11 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::harness::{Outcome, Sandbox, hither};
+use crate::harness::{HITHER, Outcome, Sandbox, hither};
 
 fn cache(sandbox: &Sandbox, words: &[&str]) -> Outcome {
     let mut line = vec!["cache".to_owned()];
@@ -55,26 +56,49 @@ fn files_are_attached_and_detached() {
     assert_eq!(sandbox.status()["caches"][0]["copies"], 1);
     cache(&sandbox, &["attach", "@mnt/a"]).ok();
     sandbox.wait_for_state("mnt/a", "cached");
-    let said = cache(&sandbox, &["attach", "@mnt/sub"]).failed(1);
-    assert!(said.contains("only regular files"), "{said}");
+    cache(&sandbox, &["detach", "--keep", "@mnt/a"]).ok();
+    // A directory is none, and is named as it was typed.
+    let here = |command: &str| {
+        let mut hither = Command::new(HITHER);
+        Outcome::of(hither.args(["cache", command, "mnt/sub"]).current_dir(sandbox.path(""))).failed(2)
+    };
+    assert_eq!(
+        here("attach"),
+        "hither: mnt/sub: only regular files are cached (`hither cache warm` fetches those of a directory)\n"
+    );
+    let said = here("detach");
+    assert!(
+        said.starts_with("hither: mnt/sub: only regular files have copies (of a directory: find"),
+        "{said}"
+    );
+    assert_eq!(sandbox.state_of("mnt/sub/b"), "cached", "and nothing was dropped");
 }
 
 #[test]
 fn trees_are_warmed_pinned_and_evicted() {
     let Some(sandbox) = Sandbox::to_mount() else { return };
     sandbox.mount_cache(&[]).ok();
-    assert_eq!(cache(&sandbox, &["warm", "@mnt"]).ok(), "", "quiet without a terminal");
+    // What was done is said where nobody watches, too: a batch job's log.
+    let told = cache(&sandbox, &["warm", "@mnt"]).ok();
+    assert!(told.starts_with(&format!("warm {}: 3 files, 2.9M in ", sandbox.text("mnt"))), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
     assert_eq!(fetched(&sandbox), 3_010_001);
-    cache(&sandbox, &["pin", "@mnt/a"]).ok();
+    let told = cache(&sandbox, &["pin", "@mnt/a"]).ok();
+    assert!(told.starts_with(&format!("pin {}: 1 file, 9.8K in ", sandbox.text("mnt/a"))), "{told}");
     assert!(cache(&sandbox, &["state", "@mnt/a"]).ok().contains(", pinned"));
     let mnt = sandbox.text("mnt");
     assert!(cache(&sandbox, &["evict", &mnt]).failed(2).contains("--to SIZE"));
-    let told = cache(&sandbox, &["evict", "--to", "0", &mnt]).ok();
-    assert!(told.starts_with("evicted 2 copies"), "{told}");
+    let evicted = cache(&sandbox, &["evict", "--to", "0", &mnt]);
+    assert_eq!(evicted.code, 1, "more remains than was to");
+    assert!(evicted.stdout.starts_with("evicted 2 copies, "), "{evicted:?}");
+    assert!(evicted.stderr.starts_with("hither: not down to 0: "), "{evicted:?}");
+    assert!(evicted.stderr.contains("are pinned"), "{evicted:?}");
+    assert!(cache(&sandbox, &["evict", "--to", "1G", &mnt]).ok().starts_with("evicted 0 copies"));
     assert_eq!(sandbox.state_of("mnt/a"), "cached", "pinned copies stay");
     assert_eq!(sandbox.state_of("mnt/sub/b"), "none");
-    cache(&sandbox, &["unpin", "@mnt"]).ok();
-    assert!(cache(&sandbox, &["evict", "--to", "0", &mnt]).ok().starts_with("evicted 1 copies"));
+    assert!(cache(&sandbox, &["unpin", "@mnt"]).ok().starts_with("unpin "));
+    let told = cache(&sandbox, &["evict", "--to", "0", &mnt]).ok();
+    assert!(told.starts_with("evicted 1 copy, ") && told.ends_with("; 0 remain\n"), "{told}");
     // What cannot be read fails, and the rest is done.
     let said = cache(&sandbox, &["warm", "@mnt/sub", "@mnt/nothing"]);
     assert_eq!(said.code, 2);
@@ -99,7 +123,8 @@ fn verify_finds_a_flipped_bit_and_fetches_the_file_again() {
     sandbox.mount_cache(&[]).ok();
     let mnt = sandbox.text("mnt");
     cache(&sandbox, &["warm", "@mnt"]).ok();
-    cache(&sandbox, &["verify", &mnt]).ok();
+    let told = cache(&sandbox, &["verify", &mnt]).ok();
+    assert!(told.starts_with("3 copies, 2.9M checked in ") && told.ends_with(": none damaged\n"), "{told}");
     let copies = files(sandbox.path("store"), ".data");
     let large = copies.iter().find(|path| fs::metadata(path).unwrap().len() == 3_000_000).unwrap();
     let mut copy = OpenOptions::new().read(true).write(true).open(large).unwrap();
@@ -111,7 +136,8 @@ fn verify_finds_a_flipped_bit_and_fetches_the_file_again() {
     drop(copy);
     let verified = cache(&sandbox, &["verify", &mnt]);
     assert_eq!((verified.code, verified.stderr.as_str()), (1, ""));
-    assert!(verified.stdout.contains("damaged: ") && verified.stdout.contains("sub/b"), "{verified:?}");
+    assert!(verified.stdout.contains(&format!("damaged: {}\n", sandbox.text("mnt/sub/b"))), "{verified:?}");
+    assert!(verified.stdout.ends_with(": 1 damaged, 1 fetched again\n"), "{verified:?}");
     cache(&sandbox, &["verify", &mnt]).ok();
     assert_eq!(fs::read(sandbox.path("mnt/sub/b")).unwrap(), fs::read(sandbox.path("origin/sub/b")).unwrap());
 }

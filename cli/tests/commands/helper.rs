@@ -22,6 +22,8 @@ fn wrong_options_are_named() {
     assert_eq!(mount_hither(&sandbox, &[&origin]).code, 2);
     let said = mount_hither(&sandbox, &[&origin, &mnt, "-o", "store=/s,capacity=much"]).failed(2);
     assert!(said.contains("`much` is not a size"), "{said}");
+    let said = mount_hither(&sandbox, &[&origin, &mnt]).failed(2);
+    assert!(said.contains("store=DIR") && said.contains("kind=dir"), "{said}");
     mount_hither(&sandbox, &[&origin, &mnt, "-f", "-o", "store=/s"]).ok();
     assert!(!sandbox.path("store").exists());
 }

@@ -1,7 +1,7 @@
 //! Mounts from their beginning to their end, good and bad.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -58,6 +58,71 @@ fn copies_outlive_the_mount() {
 }
 
 #[test]
+fn what_lies_in_the_mount_point_is_hidden_with_a_word_and_never_by_an_empty_origin() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let mnt = sandbox.text("mnt");
+    for name in ["mnt/mine", "mnt/too"] {
+        fs::write(sandbox.path(name), "precious").unwrap();
+    }
+    fs::create_dir(sandbox.path("empty")).unwrap();
+    let (empty, store, log) = (sandbox.text("empty"), sandbox.text("store"), sandbox.text("log"));
+    for line in [
+        &["mount", "cache", "--origin", &empty, "--store", &store, "--log", &log, &mnt][..],
+        &["mount", "dir", "--log", &log, &empty, &mnt],
+    ] {
+        let said = hither(line).failed(2);
+        assert!(said.contains("did you swap the origin and the mount point?"), "{said}");
+        assert!(!sandbox.is_mounted() && !sandbox.path("store").exists());
+    }
+    let mounted = sandbox.mount_cache(&[]);
+    assert_eq!((mounted.code, mounted.stdout.as_str()), (0, ""));
+    assert_eq!(
+        mounted.stderr,
+        format!(
+            "hither: warning: {mnt} is not empty: its 2 entries are hidden until `hither umount {mnt}`\n"
+        )
+    );
+    assert!(fs::read_to_string(sandbox.path("log")).unwrap().contains("hides"));
+    assert!(!sandbox.path("mnt/mine").exists());
+    hither(["umount", &mnt]).ok();
+    assert_eq!(fs::read(sandbox.path("mnt/mine")).unwrap(), b"precious");
+}
+
+#[test]
+fn a_store_of_another_origin_is_refused_once_with_the_command_that_helps() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&[]).ok();
+    hither(["umount", &sandbox.text("mnt")]).ok();
+    fs::create_dir(sandbox.path("other")).unwrap();
+    let (other, store) = (sandbox.text("other"), sandbox.text("store"));
+    let (mnt, log) = (sandbox.text("mnt"), sandbox.text("log"));
+    let mount = || hither(["mount", "cache", "--origin", &other, "--store", &store, "--log", &log, &mnt]);
+    let said = mount().failed(2);
+    assert_eq!(said.matches("holds copies of").count(), 1, "{said}");
+    assert!(!said.contains("busy"), "{said}");
+    let command = said.split("rm -r ").nth(1).unwrap().trim_end().trim_end_matches(')');
+    assert_eq!(command, store);
+    fs::remove_dir_all(command).unwrap();
+    mount().ok();
+    hither(["umount", &mnt]).ok();
+}
+
+#[test]
+fn timeouts_are_seen_and_answers_that_are_no_failures_are_none() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&["--origin-timeout", "5s"]).ok();
+    let file = File::open(sandbox.path("mnt/a")).unwrap();
+    assert!(!file.is_terminal());
+    assert!(fs::read(sandbox.path("mnt/no")).is_err());
+    let status = sandbox.status();
+    let operations = status["front_end"]["operations"].as_array().unwrap();
+    assert!(operations.iter().any(|one| one["operation"] == "ioctl" && one["errors"] == 0), "{operations:?}");
+    assert_eq!((&status["front_end"]["errors"], &status["origin_timeout_ms"]), (&0.into(), &5000.into()));
+    let told = hither(["status", &sandbox.text("mnt")]).ok();
+    assert!(told.contains("0 failed, 0 of them for want of an answer within 5s"), "{told}");
+}
+
+#[test]
 fn a_second_mount_on_a_store_is_refused_with_the_owner_s_pid() {
     let Some(sandbox) = Sandbox::to_mount() else { return };
     sandbox.mount_cache(&[]).ok();
@@ -88,7 +153,9 @@ fn the_mount_of_a_killed_daemon_is_cleared_by_umount_and_by_mount() {
         wait_until("the daemon is dead", || !is_alive(pid));
         assert!(sandbox.is_mounted());
         // Its threads end one by one, that which listens among them.
-        wait_until("its end is seen", || hither(["status", &mnt]).failed(1).contains("hither umount"));
+        wait_until("its end is seen", || {
+            hither(["status", &mnt]).failed(1).contains("is gone: `hither umount")
+        });
         assert!(hither(["status"]).stdout.contains("hither umount"));
         assert!(hither(["cache", "state", &sandbox.text("mnt/a")]).code > 0);
         if clear_by_mounting {
@@ -111,7 +178,7 @@ fn a_mount_in_use_is_not_taken_away_unless_asked() {
     let (mnt, pid) = (sandbox.text("mnt"), sandbox.pid());
     let mut open = File::open(sandbox.path("mnt/sub/b")).unwrap();
     let said = hither(["umount", &mnt]).failed(1);
-    assert!(said.contains("in use") && sandbox.is_mounted(), "{said}");
+    assert!(said.contains(&format!("`hither umount --lazy {mnt}`")) && sandbox.is_mounted(), "{said}");
     hither(["umount", "--lazy", &mnt]).ok();
     assert!(!sandbox.is_mounted() && is_alive(pid));
     let mut bytes = Vec::new();

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{HITHER, Outcome, hither};
+use crate::harness::{HITHER, Outcome, Sandbox, hither, skip};
 
 #[test]
 fn help_is_for_a_person_with_a_deadline() {
@@ -72,6 +72,66 @@ fn paths_that_are_not_there_are_2() {
     assert!(mount("/etc", "/mnt/store", "/mnt").contains("they must be apart"));
 }
 
+/// The first mistakes that anybody makes: each is said once, on one line, with the exit code of wrong usage.
+#[test]
+fn first_mistakes_are_explained_once() {
+    let sandbox = Sandbox::new();
+    let (origin, store, mnt) = (sandbox.text("origin"), sandbox.text("store"), sandbox.text("mnt"));
+    let log = sandbox.text("log");
+    let mount = |origin: &str, store: &str, more: &[&str]| {
+        let mut line = vec!["mount", "cache", "--origin", origin, "--store", store, "--log", &log, &mnt];
+        line.extend(more);
+        let said = hither(line).failed(2);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.matches("os error").count() <= 1, "{said}");
+        said
+    };
+    let said = mount("/nope", &store, &[]);
+    assert_eq!(said, "hither: the origin /nope cannot be used: No such file or directory (os error 2)\n");
+    let said = mount(&sandbox.text("origin/a"), &store, &[]);
+    assert!(said.ends_with("origin/a cannot be used: not a directory\n"), "{said}");
+    let said = mount(&origin, "/nope/a/b", &[]);
+    assert!(said.contains("the store /nope/a/b") && said.contains("/nope/a does not exist"), "{said}");
+    for (flag, value, bounds) in [
+        ("--threads", "100000", "from 1 to 256"),
+        ("--threads", "0", "from 1 to 256"),
+        ("--fetches", "1000000", "from 1 to 1024"),
+        ("--fetches", "0", "from 1 to 1024"),
+        ("--capacity", "0", "nothing would be cached"),
+        ("--max-file", "0", "nothing would be cached"),
+        ("--min-free", "100%", "nothing would be cached"),
+        ("--high-water", "0", "above `high-water`"),
+        ("--read-ahead", "5T", "at most 1G"),
+        ("--sync-every", "0", "at least 10ms"),
+        ("--origin-timeout", "0", "in time"),
+    ] {
+        let said = mount(&origin, &store, &[flag, value]);
+        assert!(said.contains(bounds), "{flag} {value}: {said}");
+        assert!(said.contains(flag.trim_start_matches("--")), "{said}");
+    }
+    assert!(!sandbox.path("store").exists() && !sandbox.is_mounted());
+}
+
+#[test]
+fn a_mount_of_nothing_is_asked_what_it_is_to_mount() {
+    for line in [
+        &["mount"][..],
+        &["mount", "/lustre/proj", "/mnt"],
+        &["mount", "cach", "--origin", "/lustre/proj", "--store", "/nvme", "/mnt"],
+        &["mount", "--origin", "/lustre/proj", "--store", "/nvme", "/mnt"],
+        &["mount", "proj"],
+    ] {
+        let said = hither(line).failed(2);
+        assert!(
+            said.contains("mount what?") && said.contains("hither mount cache --origin"),
+            "{line:?}: {said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    assert!(hither(["mount", "--help"]).ok().contains("--config"));
+    assert!(hither(["mount", "cache"]).failed(2).contains("--origin"));
+}
+
 #[test]
 fn completions_are_scripts() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -87,7 +147,7 @@ fn completions_are_scripts() {
 
 #[test]
 fn manual_pages_are_made_of_every_command() {
-    assert!(hither(["man"]).ok().contains(".TH hither 1"));
+    assert!(hither(["man"]).ok().contains(".TH HITHER 1"));
     let dir = tempfile::tempdir().unwrap();
     hither(["man".as_ref(), dir.path().as_os_str()]).ok();
     let page = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
@@ -95,7 +155,20 @@ fn manual_pages_are_made_of_every_command() {
     assert!(page("hither-mount-cache.1").contains("\\-\\-revalidate"));
     assert!(page("hither-cache-rules-add.1").contains("RULE"));
     assert!(!page("hither-mount-cache.1").contains("detached"), "what is hidden stays so");
-    assert!(hither(["man", "/nowhere"]).failed(2).contains("/nowhere"));
+    let new = dir.path().join("share/man/man1");
+    hither(["man".as_ref(), new.as_os_str()]).ok();
+    assert!(new.join("hither-umount.1").is_file());
+    let file = dir.path().join("hither.1");
+    let said = hither(["man".as_ref(), file.as_os_str()]).failed(2);
+    assert!(said.contains("is not a directory"), "{said}");
+    let checked = Command::new("groff").args(["-man", "-Tutf8", "-ww"]).arg(new.join("hither.1")).output();
+    if let Ok(checked) = checked {
+        let (shown, warned) = (String::from_utf8(checked.stdout), String::from_utf8(checked.stderr));
+        assert_eq!(warned.unwrap(), "");
+        assert!(shown.unwrap().contains("hither mount cache --origin /lustre/proj --store"));
+    } else {
+        skip("needs groff to read a manual page as people see it");
+    }
 }
 
 #[test]
