@@ -65,13 +65,12 @@ impl Settings {
 }
 
 /// What every section works with.
-struct Workbench {
-    settings: Settings,
-    // Ended before the disk below it.
+struct Workbench<'a> {
+    settings: &'a Settings,
     origin: SlowOrigin,
     source: PathBuf,
-    disk: Disk,
-    missing: Vec<String>,
+    disk: &'a Disk,
+    missing: &'a mut Vec<String>,
 }
 
 /// A part of the measurement.
@@ -79,7 +78,7 @@ struct Section {
     name: &'static str,
     /// Makes its files.
     files: fn(&Path, &Settings) -> anyhow::Result<()>,
-    rows: fn(&mut Workbench) -> anyhow::Result<Vec<Row>>,
+    rows: fn(&mut Workbench<'_>) -> anyhow::Result<Vec<Row>>,
 }
 
 const SECTIONS: [Section; 5] = [
@@ -97,46 +96,53 @@ pub fn measure(settings: &Settings) -> anyhow::Result<Report> {
     let sections: Vec<&Section> = SECTIONS.iter().filter(is_wanted).collect();
     anyhow::ensure!(!sections.is_empty(), "no section of that name");
     let disk = Disk::new(DISK_BYTES)?;
-    let source = disk.folder("source")?;
-    for section in &sections {
-        eprintln!("bench: making files for {}", section.name);
-        (section.files)(&source, settings)
-            .with_context(|| format!("cannot make files for {}", section.name))?;
-    }
-    settle();
-    std::thread::sleep(SETTLED);
-    let origin = SlowOrigin::mount(&source, &disk.mountpoint("origin")?, ROUND_TRIP)?;
-    let mut bench = Workbench { settings: settings.clone(), origin, source, disk, missing: Vec::new() };
+    let (mut rows, mut missing) = (Vec::new(), Vec::new());
     let watch = Watch::begin()?;
-    let cpu_before = bench.cpu()?;
-    let mut rows = Vec::new();
+    let cpu_before = cpu(&[])?;
     for section in sections {
-        eprintln!("bench: {}", section.name);
-        match (section.rows)(&mut bench) {
+        match section.measure(&disk, settings, &mut missing) {
             Ok(measured) => rows.extend(measured),
             Err(error) => {
                 eprintln!("bench: {}: {error:#}", section.name);
-                bench.missing.push(format!("{} ({error:#})", section.name));
+                missing.push(format!("{} ({error:#})", section.name));
             }
         }
+        // The next one is to have all of the memory.
+        disk.clear().with_context(|| format!("cannot remove the files of {}", section.name))?;
     }
-    let machine = watch.end(bench.cpu()?.saturating_sub(cpu_before))?;
+    let ours = (cpu(&[])? + cpu_of_ended_daemons()).saturating_sub(cpu_before);
+    let machine = watch.end(ours)?;
     Ok(Report {
         machine,
-        disk: bench.disk.describe(),
+        disk: disk.describe(),
         round_trip_ms: ROUND_TRIP.as_secs_f64() * 1e3,
         quick: settings.quick,
-        missing: bench.missing.clone(),
+        missing,
         rows,
     })
 }
 
-impl Workbench {
-    /// Processor time of all that is ours and of what has ended.
-    fn cpu(&self) -> anyhow::Result<Duration> {
-        Ok(cpu(&[self.origin.pid()])? + cpu_of_ended_daemons())
+impl Section {
+    /// Makes the files, lets them settle, shows them slowly, measures.
+    fn measure(
+        &self,
+        disk: &Disk,
+        settings: &Settings,
+        missing: &mut Vec<String>,
+    ) -> anyhow::Result<Vec<Row>> {
+        eprintln!("bench: {}: making its files", self.name);
+        let source = disk.folder("source")?;
+        (self.files)(&source, settings).context("cannot make the files")?;
+        settle();
+        std::thread::sleep(SETTLED);
+        eprintln!("bench: {}: measuring", self.name);
+        let origin = SlowOrigin::mount(&source, &disk.mountpoint("origin")?, ROUND_TRIP)?;
+        let mut bench = Workbench { settings, origin, source, disk, missing };
+        (self.rows)(&mut bench)
     }
+}
 
+impl Workbench<'_> {
     /// A cached view of the slow origin, with an empty store.
     fn cache(&self, name: &str, more: &[&str]) -> anyhow::Result<Hither> {
         let store = self.disk.folder(&format!("store-{name}"))?;

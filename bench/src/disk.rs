@@ -37,7 +37,7 @@ impl Disk {
         // No table is to be written in the background while we measure.
         let format = ["-q", "-N", "600000", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"];
         run(Command::new("mkfs.ext4").args(format).arg(&image))?;
-        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(self.root())).map(drop)
+        run(Command::new("mount").args(["-o", "loop,discard"]).arg(&image).arg(self.root())).map(drop)
     }
 
     /// The folder to use.
@@ -50,6 +50,19 @@ impl Disk {
         let path = self.root().join(name);
         std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(path)
+    }
+
+    /// Removes all that is on it; the memory is given back.
+    pub fn clear(&self) -> anyhow::Result<()> {
+        for entry in std::fs::read_dir(self.root()).context("cannot list the disk")? {
+            let path = entry.context("cannot list the disk")?.path();
+            if path.file_name() != Some("lost+found".as_ref()) {
+                std::fs::remove_dir_all(&path)
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
+            }
+        }
+        settle();
+        Ok(())
     }
 
     /// A new folder beside it, to mount something on.
@@ -99,6 +112,9 @@ mod tests {
         let disk = Disk::new(64 << 20).unwrap();
         let folder = disk.folder("a").unwrap();
         std::fs::write(folder.join("f"), b"x").unwrap();
+        disk.clear().unwrap();
+        assert!(!folder.exists());
+        std::fs::create_dir(&folder).unwrap();
         drop(disk);
         assert!(!folder.exists());
     }

@@ -20,6 +20,15 @@ pub struct Machine {
     pub date: String,
     /// Share of all processors' time that processes other than ours took, 0 to 1.
     pub others: f64,
+    /// What the kernel took from its caches meanwhile because memory was short, in MiB.
+    pub reclaimed_mib: u64,
+}
+
+impl Machine {
+    /// Whether the figures are about something else than what was measured.
+    pub fn was_disturbed(&self) -> bool {
+        self.others > 0.05 || self.reclaimed_mib > 0
+    }
 }
 
 /// Watches how busy the machine is, from its creation on.
@@ -27,12 +36,13 @@ pub struct Machine {
 pub struct Watch {
     start: Instant,
     busy: Duration,
+    reclaimed_mib: u64,
 }
 
 impl Watch {
     /// Begins to watch.
     pub fn begin() -> anyhow::Result<Watch> {
-        Ok(Watch { start: Instant::now(), busy: busy()? })
+        Ok(Watch { start: Instant::now(), busy: busy()?, reclaimed_mib: reclaimed_mib()? })
     }
 
     /// The machine as it was since; `ours` is the processor time of the measurement itself.
@@ -55,6 +65,7 @@ impl Watch {
             memory_gib: (kib + (1 << 19)) >> 20,
             date: String::from_utf8_lossy(&date.stdout).trim().to_owned(),
             others: others.clamp(0.0, 1.0),
+            reclaimed_mib: reclaimed_mib()?.saturating_sub(self.reclaimed_mib),
         })
     }
 }
@@ -65,6 +76,16 @@ pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim())
     })
+}
+
+/// What the kernel has taken from its caches, since the machine was started.
+fn reclaimed_mib() -> anyhow::Result<u64> {
+    let vmstat = std::fs::read_to_string("/proc/vmstat").context("cannot read /proc/vmstat")?;
+    let pages = vmstat.lines().filter_map(|line| {
+        let (name, pages) = line.split_once(' ')?;
+        ["pgsteal_kswapd", "pgsteal_direct"].contains(&name).then(|| pages.parse::<u64>().ok())?
+    });
+    Ok((pages.sum::<u64>() * rustix::param::page_size() as u64) >> 20)
 }
 
 /// Time that processors have spent on something.

@@ -160,6 +160,13 @@ impl Report {
             self.round_trip_ms,
             100.0 * machine.others
         );
+        if machine.was_disturbed() {
+            let _ = write!(
+                text,
+                " **The machine was not quiet ({} MiB of caches were reclaimed as well): not to be quoted.**",
+                machine.reclaimed_mib
+            );
+        }
         if self.quick {
             text += " **Quick run: not to be quoted.**";
         }
@@ -238,6 +245,7 @@ mod tests {
             memory_gib: 24,
             date: "2026-01-31".into(),
             others: 0.25,
+            reclaimed_mib: 7,
         };
         let all = [series("raw", 1e-6), series("cache", 2e-6), series("origin", 2.04e-3)];
         let rows = vec![
@@ -253,7 +261,12 @@ mod tests {
             "| 4 KiB | pinned | 1.00 µs (500 ns) |  | 2.00 µs (1.00 µs) | 2.04 ms (1.02 ms) |  | 0.500 speed of raw | at least 0.900 | **missed** |"
         );
         assert_eq!(lines[3], "| memory |  |  |  |  |  |  | 150 bytes a file | at most 1024 | met |");
-        assert!(text.contains("25%") && text.contains("not to be quoted") && text.contains("rclone"));
+        assert!(
+            text.contains("25%")
+                && text.contains("7 MiB")
+                && text.contains("not to be quoted")
+                && text.contains("rclone")
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub fn files(source: &Path, _: &Settings) -> anyhow::Result<()> {
     write_file(&source.join("fall-back"), FILE_BYTES, 2)
 }
 
-pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
+pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     let cache = bench.cache("fall-back", &["--passthrough", "off"])?;
     let dir = bench.dir(&["--passthrough", "off"])?;
     let file = |tree: &Path| tree.join("fall-back");

@@ -40,7 +40,7 @@ fn name(client: Client, block: usize, round: usize) -> String {
     format!("{}-{block}-{round}", client.name())
 }
 
-pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
+pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     let cache = bench.cache("first-reads", &[])?;
     let mut rows = Vec::new();
     for client in Client::ALL {
@@ -56,7 +56,7 @@ pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
 
 /// The same program at the origin and through the cache, the origin's pages forgotten before each.
 fn sequential(
-    bench: &Workbench,
+    bench: &Workbench<'_>,
     cache: &Hither,
     client: Client,
     block: usize,
@@ -81,7 +81,7 @@ fn sequential(
 }
 
 /// How many reads of the origin, and how much of the time of one, it takes to the first byte of a huge file.
-fn first_bytes(bench: &mut Workbench, cache: &Hither) -> anyhow::Result<Vec<Row>> {
+fn first_bytes(bench: &mut Workbench<'_>, cache: &Hither) -> anyhow::Result<Vec<Row>> {
     let (mut reads, mut through_cache, mut at_origin) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..bench.settings.long_rounds {
         let file = |tree: &Path, at: usize| tree.join(format!("first/huge-{at}"));
@@ -109,6 +109,6 @@ fn first_bytes(bench: &mut Workbench, cache: &Hither) -> anyhow::Result<Vec<Row>
     ])
 }
 
-fn reads_of(bench: &mut Workbench) -> anyhow::Result<u64> {
+fn reads_of(bench: &mut Workbench<'_>) -> anyhow::Result<u64> {
     Ok(bench.origin.requests()?.get("read").copied().unwrap_or(0))
 }

@@ -39,7 +39,7 @@ impl Subject {
     }
 }
 
-pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
+pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     let dir = bench.dir(&[])?;
     let cache = bench.cache("hits", &["--revalidate", "1s"])?;
     warm(&cache)?;
@@ -82,7 +82,7 @@ fn warm(cache: &Hither) -> anyhow::Result<()> {
 }
 
 /// The origin with nothing in the kernel's page cache.
-fn cold_origin<'a>(bench: &Workbench, work: impl Fn(&Path) -> anyhow::Result<u64> + 'a) -> Contender<'a> {
+fn cold_origin<'a>(bench: &Workbench<'_>, work: impl Fn(&Path) -> anyhow::Result<u64> + 'a) -> Contender<'a> {
     let file = bench.origin.mountpoint.join("large");
     let cold = file.clone();
     Contender::new("origin", &[bench.origin.pid()], move |_| work(&file))
@@ -91,7 +91,12 @@ fn cold_origin<'a>(bench: &Workbench, work: impl Fn(&Path) -> anyhow::Result<u64
         .cold()
 }
 
-fn data(bench: &Workbench, client: Client, subjects: &[Subject], rows: &mut Vec<Row>) -> anyhow::Result<()> {
+fn data(
+    bench: &Workbench<'_>,
+    client: Client,
+    subjects: &[Subject],
+    rows: &mut Vec<Row>,
+) -> anyhow::Result<()> {
     let reads_of = |name: &str| if name == "rclone" { 1000 } else { 20_000 };
     let mut contenders: Vec<Contender<'_>> = subjects
         .iter()
@@ -114,7 +119,12 @@ fn data(bench: &Workbench, client: Client, subjects: &[Subject], rows: &mut Vec<
     Ok(())
 }
 
-fn names(bench: &Workbench, client: Client, subjects: &[Subject], rows: &mut Vec<Row>) -> anyhow::Result<()> {
+fn names(
+    bench: &Workbench<'_>,
+    client: Client,
+    subjects: &[Subject],
+    rows: &mut Vec<Row>,
+) -> anyhow::Result<()> {
     let burst = bench.settings.long_burst;
     let stats = subjects.iter().map(|subject| subject.does(move |tree| stat(&tree.join("small/0"), burst)));
     let series = take(client, bench.settings.long_rounds, stats.collect())?;

@@ -21,7 +21,7 @@ pub fn files(source: &Path, settings: &Settings) -> anyhow::Result<()> {
         .try_for_each(|folder| write_files(&many.join(folder.to_string()), FILES_A_FOLDER, FILE_BYTES))
 }
 
-pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
+pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     let (files, many) = (bench.settings.many_files, bench.source.join("many"));
     let (store, mountpoint) = (bench.disk.folder("store-many")?, bench.disk.mountpoint("cache-many")?);
     // Straight over the disk: it is not the fetching that is measured here.

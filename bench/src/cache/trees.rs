@@ -22,7 +22,7 @@ pub fn files(source: &Path, settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub fn rows(bench: &mut Workbench) -> anyhow::Result<Vec<Row>> {
+pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     let dir = bench.dir(&[])?;
     let cache = bench.cache("trees", &["--revalidate", "60s"])?;
     cache.warm(&cache.mountpoint.join("tree"))?;
