@@ -10,7 +10,10 @@ use hither_vfs::{
 };
 
 /// Bytes read at a time by [`Client::read`].
-const READ_BYTES: usize = 256 * 1024;
+const READ_BYTES: usize = 64 * 1024;
+
+/// What buffers are filled with before a read: zeros would hide that holes were not written to them.
+const UNREAD: u8 = 0xa5;
 
 /// Makes calls as one caller, from a directory on. Paths are relative to it; symbolic links are not followed.
 #[derive(Clone)]
@@ -187,21 +190,20 @@ impl Client {
 
     /// All bytes of an open file.
     pub fn read_open(&self, handle: &dyn Handle) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
+        let (mut bytes, mut piece) = (Vec::new(), vec![UNREAD; READ_BYTES]);
         loop {
-            let start = bytes.len();
-            bytes.resize(start + READ_BYTES, 0);
-            let got = handle.read(&self.call, &mut bytes[start..], start as u64)?;
-            bytes.truncate(start + got);
+            let got = handle.read(&self.call, &mut piece, bytes.len() as u64)?;
+            bytes.extend_from_slice(&piece[..got]);
             if got < READ_BYTES {
                 return Ok(bytes);
             }
+            piece.fill(UNREAD);
         }
     }
 
     /// Up to `length` bytes from `offset`.
     pub fn read_at(&self, handle: &dyn Handle, offset: u64, length: usize) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; length];
+        let mut bytes = vec![UNREAD; length];
         let got = handle.read(&self.call, &mut bytes, offset)?;
         bytes.truncate(got);
         Ok(bytes)

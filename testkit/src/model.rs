@@ -18,6 +18,7 @@ use std::sync::Arc;
 use hither_vfs::{Capabilities, FileSystem};
 use proptest::test_runner::{Config, FileFailurePersistence, TestCaseError, TestError, TestRunner};
 
+mod draw;
 pub mod op;
 pub mod outcome;
 mod subject;
@@ -48,7 +49,7 @@ pub struct Check {
 impl Check {
     /// A check whose failing seeds are kept in that file.
     pub fn new(regressions: &'static str) -> Self {
-        Check { cases: 200, ops: 60, regressions }
+        Check { cases: 200, ops: 120, regressions }
     }
 
     /// How many sequences (200). `PROPTEST_CASES` in the environment overrules it.
@@ -56,7 +57,7 @@ impl Check {
         Check { cases, ..self }
     }
 
-    /// How many operations a sequence has at most (60).
+    /// How many operations a sequence has at most (120).
     pub fn ops(self, ops: usize) -> Self {
         Check { ops, ..self }
     }
@@ -74,7 +75,7 @@ impl Check {
             max_shrink_iters: 20_000,
             ..Config::default()
         };
-        let strategy = proptest::collection::vec(op::strategy(can), 1..=self.ops);
+        let strategy = proptest::collection::vec(draw::any_op(can), 1..=self.ops);
         let result = TestRunner::new(config).run(&strategy, |ops| {
             let (mut expected, mut found) = targets().map_err(TestCaseError::fail)?;
             compare(&ops, names, &mut *expected, &mut *found).map_err(TestCaseError::fail)
@@ -82,10 +83,7 @@ impl Check {
         match result {
             Ok(()) => Verdict { disagreement: None },
             Err(TestError::Abort(reason)) => Verdict { disagreement: Some(format!("gave up: {reason}")) },
-            Err(TestError::Fail(reason, ops)) => {
-                let listed: String = ops.iter().map(|op| format!("    {op:?},\n")).collect();
-                Verdict { disagreement: Some(format!("{reason}\nafter\n[\n{listed}]")) }
-            }
+            Err(TestError::Fail(reason, _)) => Verdict { disagreement: Some(reason.to_string()) },
         }
     }
 }
@@ -125,27 +123,39 @@ impl fmt::Display for Verdict {
 /// Trees are compared after so many operations, and after the last.
 const STATE_EVERY: usize = 8;
 
-/// Applies the operations to both and compares answers and trees.
+/// Applies the operations to both and compares answers and trees. A third tree, the plan, tells what there is for
+/// operations to choose from.
 fn compare(
     ops: &[Op],
     names: (&str, &str),
     expected: &mut dyn Target,
     found: &mut dyn Target,
 ) -> Result<(), String> {
+    let mut plan = Tree::default();
+    let mut done: Vec<Op> = Vec::new();
     for (index, op) in ops.iter().enumerate() {
-        let (one, other) = (expected.apply(op), found.apply(op));
+        let op = op.chosen(&plan);
+        plan.apply(&op);
+        let (one, other) = (expected.apply(&op), found.apply(&op));
+        done.push(op);
         if one != other {
             let (expected, found) = names;
-            return Err(format!("{op:?}\n  {expected}: {one:?}\n  {found}: {other:?}"));
+            return Err(format!("  {expected}: {one:?}\n  {found}: {other:?}\n{}", listed(&done)));
         }
         if (index + 1) % STATE_EVERY == 0 || index + 1 == ops.len() {
             let differences = expected.state().differences(&found.state(), names);
             if !differences.is_empty() {
-                return Err(format!("trees differ after {op:?}\n{}", differences.join("\n")));
+                return Err(format!("trees differ:\n{}\n{}", differences.join("\n"), listed(&done)));
             }
         }
     }
     Ok(())
+}
+
+/// The operations, so that they can be pasted into a test.
+fn listed(ops: &[Op]) -> String {
+    let lines: String = ops.iter().map(|op| format!("    Op::{op:?},\n")).collect();
+    format!("after\n[\n{lines}]")
 }
 
 /// Checks file systems from the factory, each empty, against the model.

@@ -86,7 +86,7 @@ impl Shared {
 }
 
 impl Mem {
-    /// An empty file system; its root belongs to root and has mode 0755.
+    /// An empty file system; its root belongs to the user of this process and has mode 0755.
     pub fn new() -> Self {
         Mem::with_options(&Options::default())
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use hither_rt::sync::RwLock;
 use hither_vfs::locks::LockTable;
 use hither_vfs::{
-    Attr, Call, Created, DirHandle, Entry, Epoch, Errno, FileKind, Handle, Identity, Node, OFlags,
+    Attr, Call, Caller, Created, DirHandle, Entry, Epoch, Errno, FileKind, Handle, Identity, Node, OFlags,
     PersistentId, RenameFlags, Result, SetAttr, Timestamp, XattrFlags,
 };
 
@@ -98,7 +98,8 @@ impl MemNode {
         // The root is not counted against the limit of inodes, so that there always is one; but `Drop` gives it back.
         let counted = shared.space.take_inode();
         debug_assert!(counted.is_ok(), "no file system without an inode");
-        MemNode::build(shared, Seed { kind, permissions: 0o755, uid: 0, gid: 0, nlink: 2, body })
+        let Caller { uid, gid, .. } = Caller::this_process();
+        MemNode::build(shared, Seed { kind, permissions: 0o755, uid, gid, nlink: 2, body })
     }
 
     fn build(shared: &Arc<Shared>, seed: Seed) -> Arc<Self> {

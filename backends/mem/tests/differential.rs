@@ -10,6 +10,6 @@ use hither_testkit::model::Check;
 #[test]
 fn differential() {
     let regressions = concat!(env!("CARGO_MANIFEST_DIR"), "/proptest-regressions/differential.txt");
-    let check = Check::new(regressions).cases(300);
+    let check = Check::new(regressions).cases(150);
     differential::check(&check, Path::new("/dev/shm"), || Arc::new(Mem::new())).assert_agreed();
 }

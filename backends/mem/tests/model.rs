@@ -8,5 +8,5 @@ use hither_testkit::model::{self, Check};
 #[test]
 fn model() {
     let regressions = concat!(env!("CARGO_MANIFEST_DIR"), "/proptest-regressions/model.txt");
-    model::check(&Check::new(regressions).cases(1000), || Arc::new(Mem::new())).assert_agreed();
+    model::check(&Check::new(regressions).cases(400), || Arc::new(Mem::new())).assert_agreed();
 }

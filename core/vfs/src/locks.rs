@@ -91,7 +91,7 @@ pub enum Outcome {
 }
 
 /// Hears how a parked request ended. Called by whatever thread freed the lock, with no lock of the table held: it may
-/// come back to the table, and should be short.
+/// come back to the table, and should be short. It is dropped unheard if the table is: whoever waits holds the node.
 pub type Waker = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// The locks of one inode. Two words when unused.

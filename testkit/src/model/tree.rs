@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use hither_vfs::{Errno, FileKind};
 
 use super::Target;
-use super::op::{Creating, KEYS, NodeKind, Op, Place, Renaming, SLOTS, Setting, TARGETS, Time as SetTime};
+use super::op::{
+    Creating, KEYS, NAMES, NodeKind, Op, Place, Renaming, SLOTS, Setting, TARGETS, Time as SetTime, Wanted,
+};
 use super::outcome::{Item, Outcome, Stat, State, Time, UMASK};
 
 type Answer = Result<Outcome, Errno>;
@@ -569,6 +571,38 @@ impl Tree {
             }
             _ => Err(NOT_ASKED),
         }
+    }
+
+    /// The paths of all that is of the wanted kind (of anything, if there is none).
+    pub(crate) fn paths(&self, wanted: Wanted) -> Vec<Vec<u8>> {
+        let mut found = Vec::new();
+        self.find_paths(ROOT, &mut Vec::new(), wanted, &mut found);
+        if found.is_empty() && wanted != Wanted::Any { self.paths(Wanted::Any) } else { found }
+    }
+
+    fn find_paths(&self, directory: usize, path: &mut Vec<u8>, wanted: Wanted, found: &mut Vec<Vec<u8>>) {
+        let Body::Directory { entries, .. } = &self.inodes[directory].body else { return };
+        for (index, name) in NAMES.iter().enumerate() {
+            let Some(child) = entries.get(name) else { continue };
+            path.push(index as u8);
+            let inode = &self.inodes[*child];
+            let fits = match wanted {
+                Wanted::Any => true,
+                Wanted::File => inode.kind() == FileKind::Regular,
+                Wanted::Directory => inode.is_directory(),
+                Wanted::Xattrs => !inode.xattrs.is_empty(),
+            };
+            if fits {
+                found.push(path.clone());
+            }
+            self.find_paths(*child, path, wanted, found);
+            path.pop();
+        }
+    }
+
+    /// Slots with a file in them.
+    pub(crate) fn occupied(&self) -> Vec<u8> {
+        (0..SLOTS as u8).filter(|slot| self.held[usize::from(*slot)].is_some()).collect()
     }
 
     fn collect(
