@@ -55,7 +55,7 @@ impl Background {
         background.threads.push(thread::spawn("hither-evict", move || {
             while !ending.wait(WATER_EVERY) {
                 evict::keep_water(&water);
-                water.let_refused_go();
+                water.refused.let_go();
             }
         })?);
         Ok(background)

@@ -60,7 +60,7 @@ impl Cache {
         self.shared.closing.store(true, Ordering::Release);
         let background = self.background.lock().take();
         drop(background);
-        self.shared.forget_refused();
+        self.shared.refused.forget();
     }
 }
 

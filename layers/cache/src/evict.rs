@@ -81,8 +81,13 @@ pub(crate) fn keep_water(shared: &Arc<Shared>) {
     while !shared.is_closing() && is_short() && evict_one(shared, None) {}
 }
 
-/// Evicts one copy; `false` if there was none to evict.
+/// Evicts one copy, or gives an idle fill up; `false` if there was nothing.
 pub(crate) fn evict_one(shared: &Arc<Shared>, projid: Option<u32>) -> bool {
+    while let Some(node) = shared.next_idle_fill() {
+        if node.give_idle_fill_up() {
+            return true;
+        }
+    }
     match shared.index.victim(projid, is_in_use) {
         Some((key, copy)) => evict(shared, key, &copy),
         None => false,

@@ -297,6 +297,11 @@ impl Fill {
         self.fetch_ahead(node, &mut state);
     }
 
+    /// Whether all of the file is wanted, also what nobody reads.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.state.lock().whole
+    }
+
     /// Whether it was given up.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.state.lock().end == Some(End::Abandoned)

@@ -30,6 +30,10 @@ impl Drop for Opened {
         let mut file = self.node.file.lock();
         file.opens = file.opens.saturating_sub(1);
         file.backed_opens = file.backed_opens.saturating_sub(u64::from(self.is_backed));
+        if file.opens == 0 && matches!(file.mode, Mode::Filling(_)) {
+            drop(file);
+            self.node.shared.fill_is_idle(Arc::downgrade(&self.node));
+        }
     }
 }
 

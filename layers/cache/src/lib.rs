@@ -24,6 +24,7 @@ mod opens;
 mod options;
 mod piece;
 mod record;
+mod refused;
 mod report;
 mod shared;
 mod store;

@@ -160,15 +160,27 @@ impl CacheNode {
         if let Some(node) = known
             && let Some(attr) = node.fresh_attr()
         {
-            let epoch = node.file.lock().epoch();
+            let epoch = node.epoch_for(call);
             return Ok((node, attr, epoch));
         }
         call.patience.check()?;
         let stamp = self.shared.stamp();
         let found = self.origin_result(self.origin.lookup(call, name))?;
         let (node, attr) = (self.adopt_node(name, &found, stamp)?, found.attr);
-        let epoch = node.observe(call, stamp, &attr);
+        node.observe(call, stamp, &attr);
+        let epoch = node.epoch_for(call);
         Ok((node, attr, epoch))
+    }
+
+    /// The epoch that a lookup gives this caller: 0, which no open is refused at, if it was refused a moment ago.
+    fn epoch_for(&self, call: &Call) -> Epoch {
+        let epoch = self.file.lock().epoch();
+        if epoch == 0 || !self.shared.refused.retries(call.caller.pid) {
+            return epoch;
+        }
+        let dropped = self.file.lock().hold_direct(now());
+        self.let_go(dropped, "an open that was refused comes again");
+        0
     }
 
     /// The origin's entry as ours, when it was asked for at `stamp`.

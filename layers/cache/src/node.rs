@@ -220,6 +220,18 @@ impl CacheNode {
         copy.is_some()
     }
 
+    /// Gives up a fill that nobody reads; `false` if there is none, or somebody has the file open again.
+    pub(crate) fn give_idle_fill_up(&self) -> bool {
+        let mut file = self.file.lock();
+        if file.opens > 0 || !matches!(file.mode, Mode::Filling(_)) {
+            return false;
+        }
+        let dropped = file.unback();
+        drop(file);
+        self.let_go(dropped, "its room was needed, and nobody had it open");
+        true
+    }
+
     /// Drops the copy, whatever it is: the bytes are about to change, or nobody wants it.
     pub(crate) fn end_copy(&self, call: &Call) {
         let Some(backing) = self.find_copy(call) else { return };

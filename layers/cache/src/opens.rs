@@ -23,17 +23,32 @@ impl CacheNode {
             None => self.origin_attr(call)?,
         };
         let admission = self.file.lock().admit_reader(at);
+        let opened = self.open_admitted(call, flags, &attr, admission)?;
+        self.shared.refused.has_opened(call.caller.pid);
+        Ok(opened)
+    }
+
+    fn open_admitted(
+        &self,
+        call: &Call,
+        flags: OFlags,
+        attr: &Attr,
+        admission: Admission,
+    ) -> Result<Arc<dyn Handle>> {
         match admission {
-            Admission::Backed(backing) => self.open_copy(&backing, &attr),
-            Admission::Left(serial) => self.open_left(call, &attr, serial),
-            Admission::Served => self.open_served(&attr, None),
+            Admission::Backed(backing) => self.open_copy(call, &backing, attr),
+            Admission::Left(serial) => self.open_left(call, attr, serial),
+            Admission::Served => self.open_served(attr, None),
             Admission::Direct => {
                 call.patience.check()?;
                 let origin = self.origin_result(self.origin.open(call, flags, 0))?;
-                if let Err(refusal) = self.start_fill(call, &attr, &origin, false) {
-                    refusal.count(&self.shared.counters);
+                match self.start_fill(call, attr, &origin, false) {
+                    // Not left to the first read: the kernel may have the pages and never ask us.
+                    Ok(fill) if fill.is_whole() => fill.want_all(&self.arc()?),
+                    Ok(_) => {}
+                    Err(refusal) => refusal.count(&self.shared.counters),
                 }
-                self.open_served(&attr, Some(origin))
+                self.open_served(attr, Some(origin))
             }
         }
     }
@@ -41,20 +56,20 @@ impl CacheNode {
     /// The file was unbacked between lookup and open. While its copy stands nothing was changed, and it may be read.
     fn open_left(&self, call: &Call, attr: &Attr, serial: Serial) -> Result<Arc<dyn Handle>> {
         if let Some(backing) = self.find_copy(call).filter(|backing| backing.serial == serial) {
-            return self.open_copy(&backing, attr);
+            return self.open_copy(call, &backing, attr);
         }
-        self.refuse("an open has to look the file up again")
+        self.refuse(call, "an open has to look the file up again")
     }
 
     /// Refuses an open, so that the file is looked up again, and makes sure that the next open is not refused.
-    fn refuse<T>(&self, why: &str) -> Result<T> {
+    fn refuse<T>(&self, call: &Call, why: &str) -> Result<T> {
         let dropped = self.file.lock().hold_direct(now());
         self.let_go(dropped, why);
-        self.shared.hold_refused(self.arc()?);
+        self.shared.refused.hold(self.arc()?, call.caller.pid);
         Err(Errno::STALE.into())
     }
 
-    fn open_copy(&self, backing: &Backing, attr: &Attr) -> Result<Arc<dyn Handle>> {
+    fn open_copy(&self, call: &Call, backing: &Backing, attr: &Attr) -> Result<Arc<dyn Handle>> {
         let shared = &self.shared;
         match shared.open_copy(backing) {
             Ok(copy) => {
@@ -68,7 +83,7 @@ impl CacheNode {
                 // A miss, then: the kernel looks the file up again and finds it unbacked.
                 shared.store_failed(&error);
                 self.let_go(Dropped { fill: None, copy: Some(*backing) }, "the copy cannot be opened");
-                self.refuse("the copy cannot be opened")
+                self.refuse(call, "the copy cannot be opened")
             }
         }
     }
@@ -173,8 +188,9 @@ impl CacheNode {
     pub(crate) fn open_writer(&self, call: &Call, flags: OFlags, at: Epoch) -> Result<Arc<dyn Handle>> {
         call.patience.check()?;
         if at != 0 {
-            return self.refuse("the file is to be opened for writing");
+            return self.refuse(call, "the file is to be opened for writing");
         }
+        self.shared.refused.has_opened(call.caller.pid);
         let dropped = self.file.lock().admit_writer();
         self.let_go(dropped, "the file was opened for writing");
         // From here on it counts as a writer, whatever happens.

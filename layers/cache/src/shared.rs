@@ -11,12 +11,13 @@ use hither_rules::RuleSet;
 use hither_vfs::{Attr, Errno, Error, Event, Events, FileSystem, Identity, Interner, Node, Result};
 
 use crate::counters::Counters;
-use crate::file::{Backing, HOLD_DIRECT};
+use crate::file::Backing;
 use crate::index::{Copy, Index};
 use crate::node::CacheNode;
 use crate::open_copies::{OpenCopies, OpenCopy};
 use crate::options::Options;
 use crate::record::Key;
+use crate::refused::Refused;
 use crate::store::Store;
 
 /// One cache.
@@ -27,9 +28,10 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) rules: RwLock<RuleSet>,
     pub(crate) nodes: Interner<Identity, CacheNode>,
-    /// Nodes whose last open was refused: the kernel forgets a node between refusal and retry, but what the refusal
-    /// promised has to be remembered.
-    refused: Mutex<VecDeque<(Instant, Arc<CacheNode>)>>,
+    /// Opens that were refused a moment ago.
+    pub(crate) refused: Refused,
+    /// Files of which a part was fetched, and that nobody has open: the first to go when room is short.
+    idle_fills: Mutex<VecDeque<Weak<CacheNode>>>,
     pub(crate) open_copies: OpenCopies,
     pub(crate) buffers: Buffers,
     pub(crate) counters: Counters,
@@ -61,7 +63,8 @@ impl Shared {
             index: Index::default(),
             rules: RwLock::new(options.rules.clone()),
             nodes: Interner::default(),
-            refused: Mutex::default(),
+            refused: Refused::default(),
+            idle_fills: Mutex::default(),
             open_copies: OpenCopies::default(),
             buffers: Buffers::default(),
             counters: Counters::default(),
@@ -104,27 +107,23 @@ impl Shared {
         })
     }
 
-    /// Holds a node that refused an open until the promise that goes with it has ended.
-    pub(crate) fn hold_refused(&self, node: Arc<CacheNode>) {
-        self.refused.lock().push_back((now() + HOLD_DIRECT, node));
-        self.let_refused_go();
-    }
-
-    /// Lets go of nodes whose promise has ended.
-    pub(crate) fn let_refused_go(&self) {
-        let mut ended = Vec::new();
-        let mut refused = self.refused.lock();
-        while refused.front().is_some_and(|(until, _)| *until <= now()) {
-            ended.extend(refused.pop_front());
+    /// Nobody has that file open any more, and a part of it was fetched.
+    pub(crate) fn fill_is_idle(&self, node: Weak<CacheNode>) {
+        let mut idle = self.idle_fills.lock();
+        if !idle.iter().any(|known| Weak::ptr_eq(known, &node)) {
+            idle.push_back(node);
         }
-        drop(refused);
-        drop(ended);
     }
 
-    /// Lets go of all of them: they hold what holds them.
-    pub(crate) fn forget_refused(&self) {
-        let refused = std::mem::take(&mut *self.refused.lock());
-        drop(refused);
+    /// A file whose fill may have to go for room: the one that has been idle for the longest time.
+    pub(crate) fn next_idle_fill(&self) -> Option<Arc<CacheNode>> {
+        let mut idle = self.idle_fills.lock();
+        while let Some(node) = idle.pop_front() {
+            if let Some(node) = node.upgrade() {
+                return Some(node);
+            }
+        }
+        None
     }
 
     /// Opens a copy, or gives the open that there is.

@@ -138,3 +138,11 @@ fn random_reads_during_and_after_the_fill_are_right() {
         assert!(buf[..read] == *expected, "at {offset}, {length} bytes");
     }
 }
+
+#[test]
+fn a_file_that_is_opened_is_fetched_even_if_the_kernel_never_asks() {
+    let kit = Kit::new(options());
+    kit.elsewhere.write("f", &pattern(3 * CHUNK, 1)).unwrap();
+    drop(kit.program.open("f", OFlags::RDONLY).unwrap());
+    kit.until(|| kit.cache.stats().copies == 1);
+}

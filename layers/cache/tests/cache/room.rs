@@ -154,3 +154,21 @@ fn a_fill_that_nobody_ends_gives_its_room_back() {
     };
     kit.until(|| files() == 0);
 }
+
+#[test]
+fn parts_of_files_that_nobody_has_open_make_room() {
+    let kit = Kit::new(Options { capacity: Some(4 * COPY), whole_file: 0, ..options() });
+    for n in 0..8 {
+        let name = format!("f{n}");
+        kit.elsewhere.write(&name, &pattern(3 * CHUNK, n)).unwrap();
+        let held = kit.program.node(&name).unwrap();
+        let open = kit.program.open(&name, hither_vfs::OFlags::RDONLY).unwrap();
+        assert!(kit.program.read_at(&*open, 0, 10).unwrap() == pattern(3 * CHUNK, n)[..10]);
+        drop(open);
+        // The kernel remembers the file, so that what was fetched of it stays until somebody needs the room.
+        std::mem::forget(held);
+    }
+    let stats = kit.cache.stats();
+    assert_eq!(stats.bypassed_full, 0, "{stats:?}");
+    assert!(stats.used_bytes <= 4 * COPY, "{stats:?}");
+}

@@ -313,3 +313,23 @@ impl DirSink for Count {
         true
     }
 }
+
+#[test]
+fn who_was_refused_finds_nothing_that_refuses_him_again() {
+    let kit = Kit::new(options());
+    for name in ["f", "g"] {
+        kit.elsewhere.write(name, name.as_bytes()).unwrap();
+        kit.cached(name);
+    }
+    let caller = |pid| kit.program.as_caller(hither_vfs::Caller::new(0, 0, pid, 0));
+    let entry = kit.program.lookup("f").unwrap();
+    let refused = entry.node.open(caller(77).call(), OFlags::WRONLY, entry.epoch).err().unwrap();
+    assert_eq!(refused.errno(), Errno::STALE);
+    // Another file has the name by the time of the retry; it is backed by a copy, too.
+    let root = kit.program.root().clone();
+    root.rename(kit.program.call(), "g".as_ref(), &*root, "f".as_ref(), RenameFlags::empty()).unwrap();
+    assert_ne!(kit.program.lookup("f").unwrap().epoch, 0);
+    let again = caller(77).lookup("f").unwrap();
+    assert_eq!(again.epoch, 0);
+    again.node.open(caller(77).call(), OFlags::WRONLY, again.epoch).unwrap();
+}
