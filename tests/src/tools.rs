@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::program::output;
 
-/// A program on crates.io.
+/// A program, as a package of the registry that cargo uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
     /// The package, and the program's file name.

@@ -43,7 +43,7 @@ const EXPECTED: &[Errno] = &[
 
 /// Runs it on `dir` and `cache`, and on ext4 to know that the workers themselves are right.
 pub fn run(extent: Extent, seed: u64) -> Vec<Outcome> {
-    View::ALL.into_iter().map(|view| run_on(view, extent.of(2_500, 60_000), seed)).collect()
+    View::ALL.into_iter().map(|view| run_on(view, extent.of(1_200, 60_000), seed)).collect()
 }
 
 /// Runs `operations` a worker on one view.

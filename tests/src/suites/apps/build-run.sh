@@ -8,4 +8,3 @@ make -s -n program
 make -s
 ./program
 gcc -fsyntax-only "$INPUT"/src/*.c && echo 'input compiles'
-make -s -C . -B -j 2 && ./program
