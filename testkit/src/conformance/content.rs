@@ -30,6 +30,7 @@ pub(super) const TESTS: &[Test] = tests![
     offsets_beyond_4_gib_work,
     what_is_synced_is_there,
     a_range_is_copied,
+    a_copied_hole_is_zero,
     a_copy_ends_at_the_end,
     a_copy_onto_itself_is_refused,
 ];
@@ -337,6 +338,22 @@ fn a_range_is_copied(s: &Subject) -> Outcome {
     // Within one file, apart from each other.
     equal(copy(s, &*to, 5, &*to, 300_000, 100)?, 100)?;
     equal(s.client.read_at(&*to, 300_000, 1000)?, &bytes[777..877])
+}
+
+fn a_copied_hole_is_zero(s: &Subject) -> Outcome {
+    const HOLE: usize = 1 << 20;
+    let from = s.client.create("from", RW, 0o600)?;
+    resize(s, &*from.entry.node, HOLE as u64)?;
+    s.client.write_at(&*from.handle, b"end", HOLE as u64)?;
+    let bytes = pattern(2 * HOLE, 5);
+    s.client.write("to", &bytes)?;
+    let to = s.client.open("to", RW)?;
+    equal(copy(s, &*from.handle, 0, &*to, 1000, HOLE as u64 + 3)?, HOLE as u64 + 3)?;
+    let copied = s.client.read("to")?;
+    holds(copied[..1000] == bytes[..1000], "what lies before is as it was")?;
+    holds(copied[1000..1000 + HOLE].iter().all(|byte| *byte == 0), "the hole is zero there, too")?;
+    equal(&copied[1000 + HOLE..1003 + HOLE], b"end")?;
+    holds(copied[1003 + HOLE..] == bytes[1003 + HOLE..], "what lies behind is as it was")
 }
 
 fn a_copy_ends_at_the_end(s: &Subject) -> Outcome {

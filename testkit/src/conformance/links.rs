@@ -184,7 +184,11 @@ fn a_nameless_file_gets_a_name(s: &Subject) -> Outcome {
     equal(entry.attr.nlink, 1)?;
     holds(Arc::ptr_eq(&entry.node, &created.entry.node), "it is the same node")?;
     equal(s.client.read("named")?, b"bytes")?;
-    equal(s.client.link("named", "again")?.attr.nlink, 2)
+    equal(s.client.link("named", "again")?.attr.nlink, 2)?;
+    // Once it has had names, it is a file like any other: without one it is gone.
+    s.client.unlink("named")?;
+    s.client.unlink("again")?;
+    refused(s.client.root().link(call, name, &*created.entry.node), Errno::NOENT)
 }
 
 fn an_exclusive_nameless_file_gets_none(s: &Subject) -> Outcome {
