@@ -145,8 +145,18 @@ impl Section {
 impl Workbench<'_> {
     /// A cached view of the slow origin, with an empty store.
     fn cache(&self, name: &str, more: &[&str]) -> anyhow::Result<Hither> {
-        let store = self.disk.folder(&format!("store-{name}"))?;
-        Hither::cache(&self.origin.mountpoint, &store, &self.disk.mountpoint(&format!("cache-{name}"))?, more)
+        self.disk.folder(&store_name(name))?;
+        Hither::cache(
+            &self.origin.mountpoint,
+            &self.store(name),
+            &self.disk.mountpoint(&format!("cache-{name}"))?,
+            more,
+        )
+    }
+
+    /// The store of that view.
+    fn store(&self, name: &str) -> PathBuf {
+        self.disk.root().join(store_name(name))
     }
 
     /// The plain view of the raw source.
@@ -166,6 +176,10 @@ impl Workbench<'_> {
         }
         Ok(rclone)
     }
+}
+
+fn store_name(of: &str) -> String {
+    format!("store-{of}")
 }
 
 /// Makes `count` files of `bytes` each, called 0, 1, ..., in a new folder.

@@ -146,6 +146,13 @@ pub fn forget_pages(path: &Path) -> anyhow::Result<()> {
     rustix::fs::fadvise(open(path)?, 0, None, Advice::DontNeed).context("cannot drop pages")
 }
 
+/// Has the kernel read the file anew, by its own readahead. What a file costs to read depends on how its pages came into
+/// memory (in pieces of what size), and that must not be what is compared. What is dirty must have been written back.
+pub fn read_anew(path: &Path) -> anyhow::Result<()> {
+    forget_pages(path)?;
+    sequential_read(path, 1 << 20, u64::MAX).map(drop)
+}
+
 /// A file of bytes that do not compress, in one block of 1 MiB repeated.
 pub fn write_file(path: &Path, bytes: u64, seed: u64) -> anyhow::Result<()> {
     use std::io::Write as _;

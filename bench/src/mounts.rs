@@ -76,14 +76,17 @@ impl Hither {
 
     /// An error unless these files would be hits.
     pub fn ensure_cached(&self, paths: &[PathBuf]) -> anyhow::Result<()> {
-        let out = run(Command::new(program("hither")?).args(["cache", "state", "--json"]).args(paths))?;
+        let copies = paths.iter().map(|path| self.copy_of(path));
+        copies.collect::<anyhow::Result<Vec<_>>>().map(drop)
+    }
+
+    /// The copy of a file, below the store; an error if the file is not cached.
+    pub fn copy_of(&self, path: &Path) -> anyhow::Result<PathBuf> {
+        let out = run(Command::new(program("hither")?).args(["cache", "state", "--json"]).arg(path))?;
         let states: serde_json::Value = serde_json::from_slice(&out).context("the state is no JSON")?;
-        let states = states.as_array().context("the state is no list")?;
-        for state in states {
-            anyhow::ensure!(state["state"] == "cached", "not cached: {state}");
-        }
-        anyhow::ensure!(states.len() == paths.len(), "states of {} files of {}", states.len(), paths.len());
-        Ok(())
+        let state = &states[0];
+        let copy = state["copy"].as_str().filter(|_| state["state"] == "cached");
+        copy.map(PathBuf::from).with_context(|| format!("not cached: {state}"))
     }
 
     /// Resident memory of the daemon, in bytes.

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::{Settings, Workbench};
-use crate::clients::{open_read_close, random_reads, sequential_read, write_file};
+use crate::clients::{open_read_close, random_reads, read_anew, sequential_read, write_file};
+use crate::disk::settle;
 use crate::report::{Goal, Row};
 use crate::turns::{Client, Contender, Series, take};
 
@@ -20,6 +21,10 @@ pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     let cached = file(&cache.mountpoint);
     cache.warm(&cached)?;
     cache.ensure_cached(std::slice::from_ref(&cached))?;
+    settle();
+    for tree in [&bench.source, &cache.mountpoint, &dir.mountpoint] {
+        read_anew(&file(tree))?;
+    }
     let turns =
         |client, work: &dyn Fn(&Path) -> anyhow::Result<u64>, rounds| -> anyhow::Result<Vec<Series>> {
             let contender = |name, tree: &Path, pids: &[u32]| {

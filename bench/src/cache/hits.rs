@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{Settings, Workbench, write_files};
-use crate::clients::{forget_pages, open_read_close, random_reads, sequential_read, stat, write_file};
+use crate::clients::{
+    forget_pages, open_read_close, random_reads, read_anew, sequential_read, stat, write_file,
+};
+use crate::disk::settle;
 use crate::mounts::Hither;
 use crate::report::{Goal, Row};
 use crate::turns::{Client, Contender, take};
@@ -42,7 +45,7 @@ impl Subject {
 pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     let dir = bench.dir(&[])?;
     let cache = bench.cache("hits", &["--revalidate", "1s"])?;
-    warm(&cache)?;
+    warm(bench, &cache)?;
     let rclone = bench.rclone()?;
     let mut subjects = vec![
         Subject { name: "raw", tree: bench.source.clone(), pids: vec![], rounds: usize::MAX },
@@ -74,11 +77,13 @@ pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn warm(cache: &Hither) -> anyhow::Result<()> {
+fn warm(bench: &Workbench<'_>, cache: &Hither) -> anyhow::Result<()> {
     cache.warm(&cache.mountpoint.join("large"))?;
     cache.warm(&cache.mountpoint.join("small"))?;
     cache.ensure_cached(&small(&cache.mountpoint))?;
-    cache.ensure_cached(&[cache.mountpoint.join("large")])
+    settle();
+    read_anew(&bench.source.join("large"))?;
+    read_anew(&bench.store("hits").join(cache.copy_of(&cache.mountpoint.join("large"))?))
 }
 
 /// The origin with nothing in the kernel's page cache.
