@@ -97,6 +97,15 @@ pub fn start(destination: &Destination, level: LogLevel) -> anyhow::Result<Log> 
 }
 
 impl Log {
+    /// Takes the log file back if it was made for this run and nothing was written to it: of a mount that never was.
+    pub fn discard_if_empty(&self) {
+        let Some(log) = self.file.as_ref().filter(|log| log.is_new) else { return };
+        if fs::metadata(&log.path).is_ok_and(|found| found.len() == 0) {
+            // An empty file that stays is no harm.
+            let _ = fs::remove_file(&log.path);
+        }
+    }
+
     /// Opens the log file anew, for a program that has moved the old one away.
     pub fn reopen(&self) {
         let Some(log) = &self.file else { return };
@@ -112,6 +121,8 @@ impl Log {
 #[derive(Clone)]
 struct LogFile {
     path: PathBuf,
+    /// It was not there before.
+    is_new: bool,
     file: Arc<Mutex<File>>,
 }
 
@@ -121,9 +132,10 @@ fn open(path: &Path) -> io::Result<File> {
 
 impl LogFile {
     fn open(path: &Path) -> anyhow::Result<Self> {
+        let is_new = !path.exists();
         let file = open(path).with_context(|| format!("cannot open the log {}", path.display()))?;
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        Ok(LogFile { path, file: Arc::new(Mutex::new(file)) })
+        Ok(LogFile { path, is_new, file: Arc::new(Mutex::new(file)) })
     }
 }
 
@@ -180,6 +192,21 @@ mod tests {
         (&file).write_all(b"three\n").unwrap();
         assert_eq!(fs::read_to_string(dir.path().join("old")).unwrap(), "one\ntwo\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), "three\n");
+    }
+
+    #[test]
+    fn an_empty_log_is_taken_back_but_never_what_was_there_or_says_something() {
+        let dir = tempfile::tempdir().unwrap();
+        let discarded = |name: &str, said: &[u8]| {
+            let file = LogFile::open(&dir.path().join(name)).unwrap();
+            (&file).write_all(said).unwrap();
+            Log { file: Some(file) }.discard_if_empty();
+            !dir.path().join(name).exists()
+        };
+        assert!(discarded("new", b""));
+        assert!(!discarded("written", b"line\n"));
+        fs::write(dir.path().join("old"), "").unwrap();
+        assert!(!discarded("old", b""));
     }
 
     #[test]

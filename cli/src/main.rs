@@ -19,6 +19,7 @@ mod metrics;
 mod mount_helper;
 mod mountinfo;
 mod output;
+mod placement;
 mod progress;
 mod serve;
 

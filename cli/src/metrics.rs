@@ -89,6 +89,8 @@ const CACHE: &[Metric<CacheStatus>] = &[
     counter("hither_cache_evicted", "Copies evicted for room", |now| now.evicted),
     counter("hither_cache_origin_errors", "Errors that the origin answered", |now| now.origin_errors),
     counter("hither_cache_store_errors", "Errors of the store", |now| now.store_errors),
+    counter("hither_cache_damaged", "Copies that were found damaged by verify", |now| now.damaged),
+    gauge("hither_cache_disk_free_bytes", "Bytes free on the disk of the store", |now| now.disk_free_bytes),
     gauge("hither_cache_copies", "Copies in the store", |now| now.copies),
     gauge("hither_cache_durable_copies", "Copies that would survive a power loss", |now| now.durable_copies),
     gauge("hither_cache_used_bytes", "Bytes that copies take", |now| now.used_bytes),

@@ -23,7 +23,7 @@ use crate::daemon::{self, Readiness};
 use crate::failure::of_mounting;
 use crate::logging::{self, Destination, Log};
 use crate::output::{self, counted};
-use crate::{metrics, mountinfo};
+use crate::{metrics, mountinfo, placement};
 
 /// Mounts, serves until the mount is gone, and makes everything safe. `readiness` is told once the mount answers.
 pub fn run(config: &MountConfig, readiness: Option<Readiness>) -> anyhow::Result<()> {
@@ -38,7 +38,8 @@ pub fn run(config: &MountConfig, readiness: Option<Readiness>) -> anyhow::Result
     if hither_fuse::clear_stale(&config.mountpoint).map_err(of_mounting)? {
         tracing::warn!(mountpoint = %config.mountpoint.display(), "cleared the mount of a daemon that is gone");
     }
-    let built = Arc::new(hither_stack::build(config)?);
+    let built = placement::check(&config.fs).and_then(|()| Ok(hither_stack::build(config)?));
+    let built = Arc::new(built.inspect_err(|_| log.discard_if_empty())?);
     if built.hidden > 0 {
         say_what_is_hidden(&built, readiness.is_some());
     }

@@ -97,6 +97,20 @@ pub enum BuildError {
         /// Its mount point.
         mountpoint: String,
     },
+    /// A mount that was taken away while programs used it still uses the store.
+    #[error(
+        "the store {} is still in use by process {pid}, whose mount at {mountpoint} is gone: it ends with the last \
+         program that has a file open there; wait for it, or name another store",
+        store.display()
+    )]
+    StoreLingers {
+        /// The store.
+        store: PathBuf,
+        /// The owner, as the store's lock says.
+        pid: String,
+        /// Where it was mounted.
+        mountpoint: String,
+    },
     /// A store's lock could not be taken or written.
     #[error("cannot lock the store {}", store.display())]
     Lock {
@@ -260,7 +274,11 @@ fn refuse_swapped(mountpoint: &Path, directories: &[(Role, PathBuf)]) -> Result<
 /// Checks the settings of a tree and collects its directories, before anything of it is opened or locked.
 fn check(fs: &FsConfig, directories: &mut Vec<(Role, PathBuf)>) -> Result<(), BuildError> {
     match fs {
-        FsConfig::Dir(dir) => directories.push((Role::Origin, paths::existing(Role::Origin, &dir.source)?)),
+        FsConfig::Dir(dir) => {
+            let origin = paths::existing(Role::Origin, &dir.source)?;
+            paths::readable(Role::Origin, &origin)?;
+            directories.push((Role::Origin, origin));
+        }
         FsConfig::Cache(cache) => {
             cache.settings.check().map_err(BuildError::Settings)?;
             check(&cache.origin, directories)?;
@@ -315,6 +333,9 @@ fn open_cache(
     paths::make_store(&store)?;
     refuse_foreign(&store)?;
     let lock = StoreLock::take(&store, mountpoint).map_err(|refused| match refused {
+        Refused::Held(owner) if !paths::is_mounted(&owner.mountpoint) => {
+            BuildError::StoreLingers { store: store.clone(), pid: owner.pid, mountpoint: owner.mountpoint }
+        }
         Refused::Held(owner) => {
             BuildError::StoreInUse { store: store.clone(), pid: owner.pid, mountpoint: owner.mountpoint }
         }

@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
 use crate::build::BuildError;
 
 /// Copies may hold what only some may read at the origin, so the store is nobody's but the daemon's.
@@ -36,6 +38,31 @@ pub(crate) fn existing(role: Role, path: &Path) -> Result<PathBuf, BuildError> {
         return Err(unusable(io::Error::from(io::ErrorKind::NotADirectory)));
     }
     Ok(real)
+}
+
+/// Refuses a directory that an ordinary user may not list: nobody could use the mount. (What root may not, over NFS for
+/// example, other users of root's mount may.)
+pub(crate) fn readable(role: Role, path: &Path) -> Result<(), BuildError> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    access(path, Access::READ_OK | Access::EXEC_OK).map_err(|error| BuildError::Unusable {
+        role: role.name(),
+        path: path.to_owned(),
+        source: error.into(),
+    })
+}
+
+/// Whether anything is mounted at this real path. `true` where that cannot be told.
+pub(crate) fn is_mounted(mountpoint: &str) -> bool {
+    fs::read_to_string("/proc/self/mountinfo").map_or(true, |text| is_listed(&text, mountpoint))
+}
+
+/// The fifth field of a line is the mount point (proc(5)), with blanks and the like in octal.
+fn is_listed(mountinfo: &str, mountpoint: &str) -> bool {
+    let escaped = mountpoint.replace('\\', r"\134");
+    let escaped = escaped.replace(' ', r"\040").replace('\t', r"\011").replace('\n', r"\012");
+    mountinfo.lines().any(|line| line.split(' ').nth(4) == Some(&escaped))
 }
 
 /// How many files and directories are in a directory; `None` if it cannot be read.
@@ -121,6 +148,15 @@ mod tests {
             let message = overlap(mountpoint, origin, store).unwrap();
             assert!(message.contains(inner) && message.contains(outer), "{message}");
         }
+    }
+
+    #[test]
+    fn mount_points_are_found_however_they_are_called() {
+        let text = r"22 1 254:0 / / rw - ext4 /dev/root rw
+40 22 0:45 / /mnt/a\040b\134c rw,nosuid - fuse.hither hither rw";
+        assert!(is_listed(text, r"/mnt/a b\c") && is_listed(text, "/"));
+        assert!(!is_listed(text, "/mnt") && !is_listed(text, "/mnt/a"));
+        assert!(is_mounted("/proc") && !is_mounted("/proc/self/no"));
     }
 
     #[test]

@@ -19,7 +19,10 @@ pub enum Command {
     ///
     /// Files that no rule or limit lets in are skipped. Interrupting it stops it; what was fetched stays.
     Warm(PathsArgs),
-    /// Never evict these files; fetches them first. Directories mean all files in them.
+    /// Keep these files from being evicted until they change; fetches them first.
+    ///
+    /// Directories mean all files in them. A file that changes at the origin loses its copy and with it the pin; a rule
+    /// that begins with `pin` lasts.
     Pin(PathsArgs),
     /// Let files be evicted again.
     Unpin(PathsArgs),

@@ -91,9 +91,9 @@ fn each(
     for path in paths {
         // Where a path leads to is told with the path; the daemon does not know how it was written.
         let done = clients.of(path).and_then(|(client, below)| {
-            act(client, path, below).or_else(|error| match error.is::<OutputError>() {
-                true => Err(error),
-                false => Err(error.context(path.display().to_string())),
+            act(client, path, below).map_err(|error| match error.is::<OutputError>() {
+                true => error,
+                false => error.context(path.display().to_string()),
             })
         });
         if let Err(error) = done {
@@ -161,16 +161,41 @@ fn trees(
         let Outcome::Files(done) = outcome else { bail!("the daemon answers another question") };
         output::line(format!("{what} {}: {}", name.display(), worked(&done, began.elapsed())))?;
         failed |= done.failed > 0;
-        for (found, why) in &done.failures {
-            output::complain(&format!("{}: {why}", as_typed(name, &path.0, &found.0).display()));
-        }
-        let unnamed = done.failed.saturating_sub(done.failures.len() as u64);
-        if unnamed > 0 {
-            output::complain(&format!("and {unnamed} more"));
+        for complaint in complaints(&done, |found| as_typed(name, &path.0, found)) {
+            output::complain(&complaint);
         }
         Ok(())
     })?;
     Ok(if failed && code == ExitCode::SUCCESS { ExitCode::from(FAILED) } else { code })
+}
+
+/// How many files are named that failed for the same reason.
+const NAMED: usize = 3;
+
+/// The failures by their reason, the most frequent first: a full store fails a thousand files for one.
+fn complaints(done: &Progress, named: impl Fn(&Path) -> PathBuf) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&Path>)> = Vec::new();
+    for (path, why) in &done.failures {
+        match reasons.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, paths)) => paths.push(&path.0),
+            None => reasons.push((why, vec![&path.0])),
+        }
+    }
+    reasons.sort_by_key(|(_, paths)| std::cmp::Reverse(paths.len()));
+    let mut complaints = Vec::new();
+    for (reason, paths) in reasons {
+        complaints
+            .extend(paths.iter().take(NAMED).map(|path| format!("{}: {reason}", named(path).display())));
+        match paths.len().saturating_sub(NAMED) {
+            0 => {}
+            more => complaints.push(format!("and {} more: {reason}", counted(more as u64, "file"))),
+        }
+    }
+    match done.failed.saturating_sub(done.failures.len() as u64) {
+        0 => {}
+        more => complaints.push(format!("and {} more", counted(more, "file"))),
+    }
+    complaints
 }
 
 /// A path that the daemon found at or below `asked`, in the words of who typed `typed` for that.
@@ -273,6 +298,24 @@ mod tests {
         assert_eq!(named("../link", "repo/a", "repo/a"), "../link");
         assert_eq!(named("m3", "", "repo/a"), "m3/repo/a");
         assert_eq!(named("m3/repo", "repo", "repository"), "repository");
+    }
+
+    #[test]
+    fn a_thousand_failures_for_one_reason_are_four_lines() {
+        let full = |number| (WirePath(format!("d/{number}").into()), "no room".to_owned());
+        let mut failures: Vec<_> = (0..1000).map(full).collect();
+        failures.insert(7, (WirePath("d/secret".into()), "denied".to_owned()));
+        let done = Progress { failed: 1300, failures, ..Progress::default() };
+        let said = complaints(&done, |path| Path::new("m").join(path));
+        let expected = [
+            "m/d/0: no room",
+            "m/d/1: no room",
+            "m/d/2: no room",
+            "and 997 files more: no room",
+            "m/d/secret: denied",
+            "and 299 files more",
+        ];
+        assert_eq!(said, expected);
     }
 
     #[test]

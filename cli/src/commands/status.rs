@@ -12,7 +12,7 @@ use crate::args::status::Args;
 use crate::control::client::{Located, Mounts};
 use crate::control::protocol::{CacheStatus, Operation, Outcome, Status, WirePath};
 use crate::failure::FAILED;
-use crate::output;
+use crate::output::{self, counted};
 
 /// A mount in the list that could not be asked.
 #[derive(Serialize)]
@@ -186,10 +186,25 @@ fn describe_cache(cache: &CacheStatus, lines: &mut Vec<(&str, String)>) {
             Size(cache.pinned_bytes)
         ),
     ));
+    if cache.disk_bytes > 0 {
+        lines.push(("disk", disk(cache)));
+    }
     lines.push((
         "errors",
-        format!("{} of the origin, {} of the store", cache.origin_errors, cache.store_errors),
+        format!(
+            "{} of the origin, {} of the store, {} found damaged by verify",
+            cache.origin_errors,
+            cache.store_errors,
+            counted(cache.damaged, "copy")
+        ),
     ));
+}
+
+/// The limit that holds where nobody gave a capacity, or where other files fill the disk.
+fn disk(cache: &CacheStatus) -> String {
+    let (free, all, kept) = (Size(cache.disk_free_bytes), Size(cache.disk_bytes), Size(cache.min_free_bytes));
+    let full = if free <= kept { ": no room for copies" } else { "" };
+    format!("{free} of {all} free, {kept} are kept free (min-free){full}")
 }
 
 fn hit_rate(cache: &CacheStatus) -> String {

@@ -1,5 +1,6 @@
 //! `hither umount`: asks the daemon to unmount, and waits for its end.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -10,17 +11,28 @@ use crate::args::umount::Args;
 use crate::control::client::{Located, Mounts};
 use crate::control::protocol::Operation;
 use crate::control::registry;
-use crate::failure::of_mounting;
+use crate::failure::{DONE, code_of, of_mounting};
 use crate::mountinfo;
+use crate::output::complain;
 
-/// Unmounts.
+/// Unmounts one after the other, going on after a failure; the exit code is that of the gravest.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let located = Mounts::read()?.at(&args.mountpoint)?;
-    match &located.entry {
-        Some(_) => unmount(&located, args.lazy)?,
-        None => clear(&located)?,
+    let mut code = DONE;
+    for mountpoint in &args.mountpoints {
+        if let Err(error) = one(mountpoint, args.lazy) {
+            code = code.max(code_of(&error));
+            complain(&format!("{error:#}"));
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(code))
+}
+
+fn one(mountpoint: &Path, lazy: bool) -> anyhow::Result<()> {
+    let located = Mounts::read()?.at(mountpoint)?;
+    match &located.entry {
+        Some(_) => unmount(&located, lazy),
+        None => clear(&located),
+    }
 }
 
 fn unmount(located: &Located, lazy: bool) -> anyhow::Result<()> {

@@ -249,6 +249,17 @@ pub struct CacheStatus {
     pub evicted: u64,
     pub origin_errors: u64,
     pub store_errors: u64,
+    /// Copies that `verify` found damaged since the mount began.
+    #[serde(default)]
+    pub damaged: u64,
+    /// Of the disk of the store: its size, and what is free of it for users.
+    #[serde(default)]
+    pub disk_bytes: u64,
+    #[serde(default)]
+    pub disk_free_bytes: u64,
+    /// How much of the disk stays free.
+    #[serde(default)]
+    pub min_free_bytes: u64,
 }
 
 /// What a cache has of a file.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hither_cache::Cache;
@@ -52,6 +52,8 @@ pub struct MountService {
     deadline: Option<Duration>,
     /// One change of rules at a time, since each reads, edits and writes them.
     rules: Mutex<()>,
+    /// Copies that were found damaged on request.
+    damaged: AtomicU64,
     closing: AtomicBool,
 }
 
@@ -59,7 +61,8 @@ impl MountService {
     /// The service of a mount that is up.
     pub fn new(about: About, built: Arc<Built>, session: Arc<Session>, deadline: Option<Duration>) -> Self {
         let closing = AtomicBool::new(false);
-        MountService { about, built, session, deadline, rules: Mutex::new(()), closing }
+        let damaged = AtomicU64::new(0);
+        MountService { about, built, session, deadline, rules: Mutex::new(()), damaged, closing }
     }
 
     /// Refuses everything from now on.
@@ -75,6 +78,10 @@ impl MountService {
             hither_fuse::DataPath::PageCache { why } => ("page-cache", why.clone()),
         };
         let about = self.about.clone();
+        let mut caches: Vec<CacheStatus> = self.built.caches.iter().map(cache_numbers).collect();
+        if let Some(outermost) = caches.first_mut() {
+            outermost.damaged = self.damaged.load(Ordering::Relaxed);
+        }
         Status {
             mountpoint: WirePath(about.mountpoint),
             pid: std::process::id(),
@@ -93,7 +100,7 @@ impl MountService {
             log: about.log,
             metrics: about.metrics,
             front_end: front_end_numbers(&front_end),
-            caches: self.built.caches.iter().map(cache_numbers).collect(),
+            caches,
         }
     }
 
@@ -200,6 +207,7 @@ impl Service for MountService {
             }
             Operation::Verify => {
                 let verified = cache.verify(&mut tell).map_err(|error| failed("verify", &error))?;
+                self.damaged.fetch_add(verified.damaged.len() as u64, Ordering::Relaxed);
                 Ok(Outcome::Verified(verified.into()))
             }
             rules => self.edit_rules(cache, rules),
@@ -274,6 +282,8 @@ fn front_end_numbers(stats: &hither_fuse::Stats) -> FrontEnd {
 
 fn cache_numbers(built: &BuiltCache) -> CacheStatus {
     let stats = built.cache.stats();
+    let disk = rustix::fs::statvfs(&built.store).ok();
+    let disk_bytes = disk.as_ref().map_or(0, |disk| disk.f_blocks * disk.f_frsize);
     CacheStatus {
         origin: built.origin.clone(),
         store: built.store.display().to_string(),
@@ -299,5 +309,9 @@ fn cache_numbers(built: &BuiltCache) -> CacheStatus {
         evicted: stats.evicted,
         origin_errors: stats.origin_errors,
         store_errors: stats.store_errors,
+        damaged: 0,
+        disk_bytes,
+        disk_free_bytes: disk.map_or(0, |disk| disk.f_bavail * disk.f_frsize),
+        min_free_bytes: (disk_bytes as f64 * built.settings.min_free.0) as u64,
     }
 }

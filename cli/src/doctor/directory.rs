@@ -124,9 +124,7 @@ fn reflinks(probe: &Probe) -> Finding {
     let cloned = probe.sibling().and_then(|(_keep, file)| Ok(ioctl_ficlone(&file, &probe.file)?));
     match cloned {
         Ok(()) => Finding::yes("reflinks", "work"),
-        Err(error) => {
-            Finding::no("reflinks", error.to_string(), "not used by this version (XFS and Btrfs have them)")
-        }
+        Err(error) => Finding::no("reflinks", error.to_string(), "not used by this version").unused(),
     }
 }
 

@@ -8,6 +8,7 @@ use hither_fuse::{DataPath, Session, Unmount};
 use hither_stack::{DirConfig, FsConfig, MountConfig, MountOptions};
 
 use super::Finding;
+use crate::failure::of_mounting;
 
 const MOUNTING: &str = "mounting";
 const PASSTHROUGH: &str = "passthrough";
@@ -49,7 +50,8 @@ fn probe(scratch: &Scratch) -> anyhow::Result<DataPath> {
     let fs = FsConfig::Dir(DirConfig { source: scratch.path("source") });
     let config = MountConfig { mountpoint: scratch.path("mount"), options: MountOptions::default(), fs };
     let built = hither_stack::build(&config)?;
-    let session = hither_fuse::mount(built.fs.clone(), &built.mountpoint, &hither_fuse::Options::default())?;
+    let session = hither_fuse::mount(built.fs.clone(), &built.mountpoint, &hither_fuse::Options::default())
+        .map_err(of_mounting)?;
     let read = fs::read(scratch.path("mount/file")).context("cannot read a file through the mount");
     let stats = session.stats();
     end(&session)?;
@@ -67,7 +69,7 @@ fn probe(scratch: &Scratch) -> anyhow::Result<DataPath> {
 fn end(session: &Session) -> anyhow::Result<()> {
     if session.unmount(Unmount::IfUnused).is_err() {
         // Something indexes new mounts, perhaps.
-        session.unmount(Unmount::Lazily)?;
+        session.unmount(Unmount::Lazily).map_err(of_mounting)?;
     }
     session.join();
     Ok(())

@@ -60,14 +60,8 @@ fn io_uring() -> Finding {
     let said = fs::read_to_string(SWITCH);
     match said.as_deref().map(str::trim) {
         Ok("Y" | "1") => Finding::yes(NAME, "switched on"),
-        Ok(_) => Finding::no(
-            NAME,
-            "switched off",
-            format!("not used by this version; to switch it on: echo Y > {SWITCH} (root)"),
-        ),
-        Err(_) => {
-            Finding::no(NAME, "the kernel has none", "not used by this version; it needs Linux 6.14 or later")
-        }
+        Ok(_) => Finding::no(NAME, "switched off", "not used by this version").unused(),
+        Err(_) => Finding::no(NAME, "the kernel has none", "not used by this version").unused(),
     }
 }
 

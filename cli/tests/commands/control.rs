@@ -138,6 +138,9 @@ fn verify_finds_a_flipped_bit_and_fetches_the_file_again() {
     assert_eq!((verified.code, verified.stderr.as_str()), (1, ""));
     assert!(verified.stdout.contains(&format!("damaged: {}\n", sandbox.text("mnt/sub/b"))), "{verified:?}");
     assert!(verified.stdout.ends_with(": 1 damaged, 1 fetched again\n"), "{verified:?}");
+    assert_eq!(sandbox.status()["caches"][0]["damaged"], 1, "who looks later hears of it too");
+    assert!(hither(["status", &mnt]).ok().contains("1 copy found damaged"));
+    assert!(hither(["status", &mnt]).ok().contains("are kept free (min-free)"));
     cache(&sandbox, &["verify", &mnt]).ok();
     assert_eq!(fs::read(sandbox.path("mnt/sub/b")).unwrap(), fs::read(sandbox.path("origin/sub/b")).unwrap());
 }

@@ -123,6 +123,53 @@ fn timeouts_are_seen_and_answers_that_are_no_failures_are_none() {
 }
 
 #[test]
+fn a_store_of_a_mount_that_lingers_is_no_riddle() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    sandbox.mount_cache(&[]).ok();
+    let pid = sandbox.pid();
+    let open = File::open(sandbox.path("mnt/a")).unwrap();
+    hither(["umount", "--lazy", &sandbox.text("mnt")]).ok();
+    let said = sandbox.mount_cache(&[]).failed(1);
+    assert!(said.contains(&format!("still in use by process {pid}, whose mount at")), "{said}");
+    drop(open);
+    wait_until("the daemon has ended", || !is_alive(pid));
+    sandbox.mount_cache(&[]).ok();
+    hither(["umount", &sandbox.text("mnt")]).ok();
+}
+
+#[test]
+fn a_store_on_a_mount_of_hither_is_refused_and_not_made() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let (origin, mnt, log) = (sandbox.text("origin"), sandbox.text("mnt"), sandbox.text("log"));
+    hither(["mount", "dir", "--log", &log, &origin, &mnt]).ok();
+    for name in ["origin2", "mnt2"] {
+        fs::create_dir(sandbox.path(name)).unwrap();
+    }
+    let (origin2, mnt2, store) = (sandbox.text("origin2"), sandbox.text("mnt2"), sandbox.text("mnt/store"));
+    let log2 = sandbox.text("log2");
+    let line = ["mount", "cache", "--origin", &origin2, "--store", &store, "--log", &log2, &mnt2];
+    let said = hither(line).failed(2);
+    assert!(said.contains("lies on a mount of hither") && said.contains(&mnt), "{said}");
+    assert!(!sandbox.path("origin/store").exists());
+    assert!(!sandbox.path("log2").exists(), "a mount that never was leaves no empty log");
+    hither(["umount", &mnt]).ok();
+}
+
+#[test]
+fn several_are_unmounted_at_once_and_one_that_cannot_be_does_not_stop_it() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    let (origin, mnt) = (sandbox.text("origin"), sandbox.text("mnt"));
+    fs::create_dir(sandbox.path("mnt2")).unwrap();
+    let mnt2 = sandbox.text("mnt2");
+    for (mountpoint, log) in [(&mnt, "log"), (&mnt2, "log2")] {
+        hither(["mount", "dir", "--log", &sandbox.text(log), &origin, mountpoint]).ok();
+    }
+    let said = hither(["umount", &mnt, "/proc", &mnt2]).failed(2);
+    assert!(said.contains("/proc is not a mount point of hither"), "{said}");
+    assert!(!sandbox.is_mounted() && !crate::harness::is_mounted(Path::new(&mnt2)));
+}
+
+#[test]
 fn a_second_mount_on_a_store_is_refused_with_the_owner_s_pid() {
     let Some(sandbox) = Sandbox::to_mount() else { return };
     sandbox.mount_cache(&[]).ok();

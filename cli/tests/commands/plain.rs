@@ -201,6 +201,8 @@ fn the_doctor_says_what_to_do_about_each_no() {
     }
     let hopeless = findings.iter().any(|finding| finding["needed"] == true && finding["ok"] == false);
     assert_eq!(outcome.code, i32::from(hopeless));
+    let told = hither(["doctor"]).stdout;
+    assert_eq!(told.contains("hither works here"), !hopeless, "{told}");
     for name in ["kernel", "FUSE over io_uring", "fusermount3", "user_allow_other", "mounting", "/dev/fuse"] {
         find(name, None);
     }

@@ -44,6 +44,23 @@ fn others_may_fetch_what_they_may_read_and_steer_nothing() {
 }
 
 #[test]
+fn an_origin_that_the_user_may_not_list_is_refused() {
+    let Some(sandbox) = Sandbox::to_mount() else { return };
+    fs::set_permissions(sandbox.path("origin"), Permissions::from_mode(0o711)).unwrap();
+    chown(sandbox.path("mnt"), Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::create_dir(sandbox.path("stores")).unwrap();
+    chown(sandbox.path("stores"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let (origin, store, mnt) = (sandbox.text("origin"), sandbox.text("stores/s"), sandbox.text("mnt"));
+    let log = sandbox.text("stores/log");
+    let mut command = hither_as_nobody(&sandbox);
+    command.args(["mount", "cache", "--origin", &origin, "--store", &store, "--log", &log, &mnt]);
+    let said = Outcome::of(&mut command).failed(2);
+    let why = "cannot be used: Permission denied (os error 13)\n";
+    assert_eq!(said, format!("hither: the origin {origin} {why}"));
+    assert!(!sandbox.path("stores/s").exists() && !sandbox.is_mounted());
+}
+
+#[test]
 fn an_ordinary_user_mounts_for_himself() {
     let Some(sandbox) = Sandbox::to_mount() else { return };
     let helper = fs::metadata("/usr/bin/fusermount3").or_else(|_| fs::metadata("/bin/fusermount3"));
