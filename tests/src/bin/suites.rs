@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use hither_tests::report::Outcome;
 use hither_tests::requirement;
+use hither_tests::scene::View;
 use hither_tests::suites::{Extent, apps, fsx, kills, pjdfstest, power_cuts, stress};
 
 /// Run the suites on real mounts: pjdfstest, fsx, stress, programs, kills and power cuts.
@@ -23,6 +24,9 @@ struct Args {
     /// Of the random ones; a failure is repeated with its seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Of fsx and stress, only these views.
+    #[arg(long = "view", value_delimiter = ',', value_parser = ["ext4", "dir", "cache"])]
+    views: Vec<String>,
     /// Of the apps, only this one.
     #[arg(long, value_name = "NAME")]
     app: Option<String>,
@@ -44,20 +48,34 @@ enum Suite {
     PowerCuts,
 }
 
+/// Does something with each outcome as it comes.
+type Tell<'a> = &'a mut dyn FnMut(Outcome);
+
 impl Suite {
-    fn run(self, extent: Extent, args: &Args) -> anyhow::Result<Vec<Outcome>> {
+    fn run(self, extent: Extent, args: &Args, tell: Tell) -> anyhow::Result<()> {
         let seed = args.seed;
-        Ok(match self {
-            Suite::Pjdfstest => pjdfstest::run(),
-            Suite::Fsx => fsx::run(extent, seed),
-            Suite::Stress => stress::run(extent, seed),
-            Suite::Apps => match &args.app {
-                Some(name) => apps::App::named(name)?.run_on_all(),
-                None => apps::run(),
-            },
-            Suite::Kills => vec![kills::run(extent, seed)],
-            Suite::PowerCuts => vec![power_cuts::run(extent, seed)],
-        })
+        let views = if args.views.is_empty() { View::ALL.to_vec() } else { args.views() };
+        match self {
+            Suite::Pjdfstest => pjdfstest::run().into_iter().for_each(tell),
+            Suite::Fsx => views.into_iter().map(|view| fsx::run_on(view, extent, seed)).for_each(tell),
+            Suite::Stress => views.into_iter().map(|view| stress::run_on(view, extent, seed)).for_each(tell),
+            Suite::Apps => {
+                let all = || apps::ALL.iter().map(|app| app.name).collect();
+                let names = args.app.as_deref().map_or_else(all, |name| vec![name]);
+                for name in names {
+                    apps::App::named(name)?.run_on_all().into_iter().for_each(&mut *tell);
+                }
+            }
+            Suite::Kills => tell(kills::run(extent, seed)),
+            Suite::PowerCuts => tell(power_cuts::run(extent, seed)),
+        }
+        Ok(())
+    }
+}
+
+impl Args {
+    fn views(&self) -> Vec<View> {
+        View::ALL.into_iter().filter(|view| self.views.iter().any(|name| name == view.name())).collect()
     }
 }
 
@@ -70,7 +88,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let suites = if args.only.is_empty() { Suite::value_variants() } else { &args.only };
     let mut outcomes = Vec::new();
     for suite in suites {
-        for outcome in suite.run(extent, &args)? {
+        suite.run(extent, &args, &mut |outcome| {
             if args.json {
                 // Progress for whoever waits; the list comes at the end.
                 eprintln!("{outcome}");
@@ -78,7 +96,7 @@ fn main() -> anyhow::Result<ExitCode> {
                 println!("{outcome}");
             }
             outcomes.push(outcome);
-        }
+        })?;
     }
     let failed = outcomes.iter().filter(|outcome| !outcome.failures.is_empty()).count();
     if args.json {

@@ -43,12 +43,12 @@ const EXPECTED: &[Errno] = &[
 
 /// Runs it on `dir` and `cache`, and on ext4 to know that the workers themselves are right.
 pub fn run(extent: Extent, seed: u64) -> Vec<Outcome> {
-    View::ALL.into_iter().map(|view| run_on(view, extent.of(1_200, 60_000), seed)).collect()
+    View::ALL.into_iter().map(|view| run_on(view, extent, seed)).collect()
 }
 
-/// Runs `operations` a worker on one view.
-pub fn run_on(view: View, operations: u64, seed: u64) -> Outcome {
-    timed("stress", view, |outcome| exercise(view, operations, seed, outcome))
+/// Runs it on one view.
+pub fn run_on(view: View, extent: Extent, seed: u64) -> Outcome {
+    timed("stress", view, |outcome| exercise(view, extent.of(1_200, 60_000), seed, outcome))
 }
 
 fn exercise(view: View, operations: u64, seed: u64, outcome: &mut Outcome) -> Result<()> {
