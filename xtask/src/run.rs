@@ -86,7 +86,7 @@ fn read(view: &View, sample: &Sample) -> anyhow::Result<()> {
     print!("{}", table(&passes));
     let emptied = passes.iter().all(|pass| pass.is_cold);
     println!(
-        "\nThe kernel's cache was {} before each pass.",
+        "\nThe kernel's page cache was {} before each pass.",
         if emptied {
             "emptied"
         } else {

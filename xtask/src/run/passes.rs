@@ -26,7 +26,7 @@ pub enum Program {
 pub struct Pass {
     /// What the table calls it.
     pub name: &'static str,
-    /// The kernel's cache was emptied before.
+    /// The kernel's page cache was emptied before.
     pub is_cold: bool,
     took: [Duration; 3],
     said: [Said; 3],
@@ -86,9 +86,9 @@ impl Program {
 }
 
 impl Pass {
-    /// Runs every program over the sample at `tree`, after emptying the kernel's cache if this user may.
+    /// Runs every program over the sample at `tree`, after emptying the kernel's page cache if this user may.
     pub fn run(name: &'static str, tree: &Path, sample: &Sample) -> anyhow::Result<Pass> {
-        let is_cold = std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
+        let is_cold = std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok();
         let mut pass = Pass { name, is_cold, took: [Duration::ZERO; 3], said: [Said::default(); 3] };
         for (at, program) in Program::ALL.into_iter().enumerate() {
             eprint!("dev: {name}: {} ... ", program.name());
