@@ -165,7 +165,7 @@ impl Fill {
             call.patience.check()?;
             if state.chunks.begin(chunk) {
                 drop(state);
-                let piece = Piece::first(&self.shared.buffers, chunk, self.version.size);
+                let piece = Piece::first(&self.shared.buffers, chunk, self.version.size, upto);
                 self.fetch(node, call, piece, upto)?;
                 state = self.state.lock();
                 continue;
@@ -253,7 +253,7 @@ impl Fill {
 
     fn fetch_in_background(self: &Arc<Self>, node: &Arc<CacheNode>, chunk: u64) {
         let call = Call::new(self.caller.clone(), Patience::forever());
-        let piece = Piece::first(&self.shared.buffers, chunk, self.version.size);
+        let piece = Piece::first(&self.shared.buffers, chunk, self.version.size, CHUNK);
         let fetched = self.fetch(node, &call, piece, CHUNK);
         let mut state = self.state.lock();
         state.background -= 1;

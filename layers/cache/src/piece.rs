@@ -1,5 +1,4 @@
-//! One chunk on its way from the origin to the store, in two pieces: a short one, which somebody may be waiting for, and
-//! the rest.
+//! One chunk on its way from the origin to the store: in one piece, or in two if somebody waits for its first bytes.
 
 use std::ops::Range;
 
@@ -8,7 +7,7 @@ use hither_vfs::{Call, Errno, Handle, Result};
 use crate::record::{CHUNK, checksum};
 use crate::shared::{Buffers, Shared};
 
-/// The first piece, in bytes: what a client of a network file system reads ahead by default, so that it costs the origin
+/// The first piece of two, in bytes: what a client of a network file system reads ahead by default, so that it costs the origin
 /// one request and not several in a row.
 const FIRST: usize = 128 << 10;
 /// Holes of a copy are made of blocks of this many bytes that are all zero.
@@ -20,6 +19,8 @@ pub(crate) struct Piece {
     bytes: Vec<u8>,
     length: usize,
     done: usize,
+    /// Where the first piece ends. Pieces cost: the kernel keeps a file in larger folios if it is written in one go.
+    first_end: usize,
 }
 
 /// What a step brought.
@@ -33,10 +34,11 @@ pub(crate) enum Fetched {
 }
 
 impl Piece {
-    /// Nothing yet of a chunk of a file of `size` bytes.
-    pub(crate) fn first(buffers: &Buffers, chunk: u64, size: u64) -> Self {
+    /// Nothing yet of a chunk of a file of `size` bytes, of which somebody waits for the first `upto`.
+    pub(crate) fn first(buffers: &Buffers, chunk: u64, size: u64, upto: u64) -> Self {
         let length = CHUNK.min(size.saturating_sub(chunk * CHUNK)) as usize;
-        Piece { chunk, bytes: buffers.take(length), length, done: 0 }
+        let first_end = if upto <= FIRST as u64 { FIRST.min(length) } else { length };
+        Piece { chunk, bytes: buffers.take(length), length, done: 0, first_end }
     }
 
     /// Which chunk.
@@ -54,7 +56,7 @@ impl Piece {
     ) -> Result<Fetched> {
         let offset = self.chunk * CHUNK;
         let from = self.done;
-        let to = if from == 0 { FIRST.min(self.length) } else { self.length };
+        let to = if from == 0 { self.first_end } else { self.length };
         while self.done < to {
             match origin.read(call, &mut self.bytes[self.done..to], offset + self.done as u64) {
                 Ok(0) => return Ok(Fetched::Never("the file became shorter while it was fetched")),
