@@ -3,11 +3,14 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use hither_vfs::{Attr, Backing, Call, Errno, FallocateFlags, Handle, OFlags, Result, SeekTo, WriteAt};
+use hither_vfs::{
+    Attr, Backing, Call, Errno, Error, FallocateFlags, Handle, OFlags, Result, SeekTo, WriteAt,
+};
 
 use crate::file::Mode;
 use crate::node::CacheNode;
 use crate::open_copies::OpenCopy;
+use crate::version::Version;
 
 /// Counts as an open of the file for as long as it lives.
 struct Opened {
@@ -104,12 +107,30 @@ impl BackedHandle {
     pub(crate) fn new(node: Arc<CacheNode>, copy: Arc<OpenCopy>, attr: Attr) -> Self {
         BackedHandle { opened: Opened::new(node, true), copy, attr, origin: AtOrigin::new(None) }
     }
+
+    /// The store cannot read the copy: as long as the origin has the same version, its bytes are as good.
+    fn read_at_origin(&self, call: &Call, buf: &mut [u8], offset: u64, failure: Error) -> Result<usize> {
+        let node = &self.opened.node;
+        call.patience.check()?;
+        node.shared.store_failed(&failure);
+        let dropped = node.file.lock().unback();
+        node.let_go(dropped, "the copy cannot be read");
+        node.end_copy(call);
+        let is_same = Version::of(&node.origin_attr(call)?) == Version::of(&self.attr);
+        if !is_same {
+            return Err(failure);
+        }
+        node.origin_result(self.origin.get(node, call)?.read(call, buf, offset))
+    }
 }
 
 impl Handle for BackedHandle {
-    fn read(&self, _call: &Call, buf: &mut [u8], offset: u64) -> Result<usize> {
+    fn read(&self, call: &Call, buf: &mut [u8], offset: u64) -> Result<usize> {
         let shared = &self.opened.node.shared;
-        let read = shared.store.read_data(&*self.copy.data, buf, offset)?;
+        let read = match shared.store.read_data(&*self.copy.data, buf, offset) {
+            Err(failure) => self.read_at_origin(call, buf, offset, failure)?,
+            read => read?,
+        };
         shared.counters.served_bytes.add(read as u64);
         Ok(read)
     }

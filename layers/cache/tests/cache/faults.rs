@@ -88,6 +88,22 @@ fn a_store_that_fails_is_bypassed() {
 }
 
 #[test]
+fn a_copy_that_cannot_be_read_is_read_at_the_origin() {
+    let kit = Kit::new(options());
+    let bytes = pattern(CHUNK + 9, 1);
+    kit.elsewhere.write("f", &bytes).unwrap();
+    kit.cached("f");
+    let held = kit.program.open("f", OFlags::RDONLY).unwrap();
+    kit.store.fail(Kind::Read, When::Always, Errno::IO);
+    assert!(kit.program.read_open(&*held).unwrap() == bytes);
+    assert_eq!(kit.cache.stats().copies, 0, "a copy that cannot be read is kept");
+    // Another version at the origin is not what was opened.
+    kit.elsewhere.write("f", b"another").unwrap();
+    let mut buf = [0; 10];
+    assert_eq!(held.read(kit.program.call(), &mut buf, 0).unwrap_err().errno(), Errno::IO);
+}
+
+#[test]
 fn a_fill_that_was_given_up_is_begun_again_while_the_file_is_known() {
     let kit = Kit::new(options());
     kit.elsewhere.write("f", &pattern(CHUNK + 9, 1)).unwrap();
