@@ -201,8 +201,8 @@ impl Mount {
             bail!("no daemon to kill");
         };
         rustix::process::kill_process(pid, Signal::KILL)?;
-        let end = Instant::now() + Duration::from_secs(20);
-        // A thread of it may be inside a system call of the origin's disk.
+        // A thread of it may be inside a system call of a busy disk, and the kernel calls the mount dead when the last is gone.
+        let end = Instant::now() + Duration::from_secs(90);
         while is_running(self.pid) {
             ensure!(Instant::now() < end, "the daemon survives kill -9");
             std::thread::sleep(Duration::from_millis(1));
@@ -242,10 +242,14 @@ fn cache_arguments(origin: &Path, store: &Path, mountpoint: &Path, options: &[&s
 }
 
 /// Whether there is such a process, and it is more than a zombie that its parent has not yet asked for.
+/// Whether any thread of it lives: the first may be gone while another is inside a system call, and holds what is open.
 fn is_running(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
-    state.is_some_and(|state| state != 'Z' && state != 'X')
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        state.is_some_and(|state| state != 'Z' && state != 'X')
+    })
 }
 
 impl Drop for Mount {
