@@ -13,12 +13,16 @@ use crate::turns::{Client, Contender, take};
 
 /// Read at random and in sequence.
 const FILE_BYTES: u64 = 256 << 20;
+const LARGE: &str = "large";
+/// *raw* has a file of its own: whoever reads the same pages as another just did finds them in the processor's cache.
+const LARGE_OF_RAW: &str = "large-of-raw";
 /// Opened in turn, so few that asking the origin for each of them once a second does not show.
 const SMALL_FILES: u64 = 8;
 const SMALL_BYTES: u64 = 64 << 10;
 
 pub fn files(source: &Path, _: &Settings) -> anyhow::Result<()> {
-    write_file(&source.join("large"), FILE_BYTES, 1)?;
+    write_file(&source.join(LARGE), FILE_BYTES, 1)?;
+    write_file(&source.join(LARGE_OF_RAW), FILE_BYTES, 1)?;
     write_files(&source.join("small"), SMALL_FILES, SMALL_BYTES)
 }
 
@@ -35,6 +39,11 @@ struct Subject {
 }
 
 impl Subject {
+    /// Its large file.
+    fn large(&self) -> PathBuf {
+        self.tree.join(if self.name == "raw" { LARGE_OF_RAW } else { LARGE })
+    }
+
     /// A contender that does the same as the others with another tree.
     fn does<'a>(&self, work: impl Fn(&Path) -> anyhow::Result<u64> + 'a) -> Contender<'a> {
         let tree = self.tree.clone();
@@ -59,7 +68,7 @@ pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     ];
     if let Some(rclone) = &rclone {
         let tree = rclone.mountpoint.clone();
-        sequential_read(&tree.join("large"), 1 << 20, u64::MAX)?;
+        sequential_read(&tree.join(LARGE), 1 << 20, u64::MAX)?;
         subjects.push(Subject {
             name: "rclone",
             tree,
@@ -78,17 +87,18 @@ pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
 }
 
 fn warm(bench: &Workbench<'_>, cache: &Hither) -> anyhow::Result<()> {
-    cache.warm(&cache.mountpoint.join("large"))?;
+    cache.warm(&cache.mountpoint.join(LARGE))?;
     cache.warm(&cache.mountpoint.join("small"))?;
     cache.ensure_cached(&small(&cache.mountpoint))?;
     settle();
-    read_anew(&bench.source.join("large"))?;
-    read_anew(&bench.store("hits").join(cache.copy_of(&cache.mountpoint.join("large"))?))
+    read_anew(&bench.source.join(LARGE_OF_RAW))?;
+    read_anew(&bench.source.join(LARGE))?;
+    read_anew(&bench.store("hits").join(cache.copy_of(&cache.mountpoint.join(LARGE))?))
 }
 
 /// The origin with nothing in the kernel's page cache.
 fn cold_origin<'a>(bench: &Workbench<'_>, work: impl Fn(&Path) -> anyhow::Result<u64> + 'a) -> Contender<'a> {
-    let file = bench.origin.mountpoint.join("large");
+    let file = bench.origin.mountpoint.join(LARGE);
     let cold = file.clone();
     Contender::new("origin", &[bench.origin.pid()], move |_| work(&file))
         .prepared(move |_| forget_pages(&cold))
@@ -106,8 +116,8 @@ fn data(
     let mut contenders: Vec<Contender<'_>> = subjects
         .iter()
         .map(|subject| {
-            let reads = reads_of(subject.name);
-            subject.does(move |tree| random_reads(&tree.join("large"), FILE_BYTES, reads))
+            let (reads, large) = (reads_of(subject.name), subject.large());
+            subject.does(move |_| random_reads(&large, FILE_BYTES, reads))
         })
         .collect();
     contenders.push(cold_origin(bench, |file| random_reads(file, FILE_BYTES, 64)));
@@ -116,7 +126,10 @@ fn data(
 
     let mut contenders: Vec<Contender<'_>> = subjects
         .iter()
-        .map(|subject| subject.does(|tree| sequential_read(&tree.join("large"), 1 << 20, u64::MAX)))
+        .map(|subject| {
+            let large = subject.large();
+            subject.does(move |_| sequential_read(&large, 1 << 20, u64::MAX))
+        })
         .collect();
     contenders.push(cold_origin(bench, |file| sequential_read(file, 1 << 20, 32)));
     let series = take(client, bench.settings.rounds, contenders)?;

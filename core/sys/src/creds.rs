@@ -126,9 +126,10 @@ fn enter(change: impl FnOnce(&mut Now) -> Result<()>) -> Result<Acting> {
                 Ok(Acting { outer, keep: false, _here: PhantomData })
             }
             Err(errno) => {
-                // Half a change must not be left to whoever acts under an outer guard.
-                if let Some(outer) = outer {
-                    now.restore(&outer);
+                // Half a change must not be left to whoever acts next.
+                match outer {
+                    Some(outer) => now.restore(&outer),
+                    None => now.become_own(),
                 }
                 Err(errno)
             }

@@ -9,13 +9,6 @@ use crate::index::{Reservation, space_of};
 use crate::node::CacheNode;
 use crate::version::Version;
 
-/// What an admitted file is admitted with.
-pub(crate) struct Admitted {
-    pub(crate) reservation: Reservation,
-    pub(crate) projid: u32,
-    pub(crate) pinned: bool,
-}
-
 /// Why a file is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
@@ -57,13 +50,6 @@ impl Refusal {
 }
 
 impl CacheNode {
-    /// Whether the file may be cached, and the room for it.
-    pub(crate) fn admit(&self, call: &Call, attr: &Attr, asked: bool) -> Result<Admitted, Refusal> {
-        let (pinned, projid) = self.eligible(call, attr, asked)?;
-        self.make_room(attr.size, projid)?;
-        Ok(Admitted { reservation: self.shared.index.reserve(attr.size, projid), projid, pinned })
-    }
-
     /// Whether the file may be cached if there is room: whether it would be pinned, and its project.
     pub(crate) fn eligible(&self, call: &Call, attr: &Attr, asked: bool) -> Result<(bool, u32), Refusal> {
         let options = &self.shared.options;
@@ -101,6 +87,12 @@ impl CacheNode {
             Action::Bypass if asked => Ok((false, projid)),
             Action::Bypass => Err(Refusal::Rule),
         }
+    }
+
+    /// Room for a file of a project, made by evicting others.
+    pub(crate) fn reserve(&self, size: u64, projid: u32) -> Result<Reservation, Refusal> {
+        self.make_room(size, projid)?;
+        Ok(self.shared.index.reserve(size, projid))
     }
 
     fn make_room(&self, size: u64, projid: u32) -> Result<(), Refusal> {

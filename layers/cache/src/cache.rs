@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use hither_rt::clock::{Instant, now};
 use hither_rt::sync::Mutex;
 use hither_vfs::{
     Attr, Call, Capabilities, Event, EventSink, FileKind, FileSystem, Node, Result, StatFs, Timeouts,
@@ -21,6 +22,8 @@ pub struct Cache {
     pub(crate) shared: Arc<Shared>,
     pub(crate) root: Arc<CacheNode>,
     background: Mutex<Option<Background>>,
+    /// What the origin said of its space, and when: `find` and `rsync` ask at each start.
+    space: Mutex<Option<(Instant, StatFs)>>,
 }
 
 impl Cache {
@@ -38,7 +41,12 @@ impl Cache {
         let root = shared.intern(root, &attr);
         shared.origin.subscribe(Arc::new(FromOrigin(Arc::downgrade(&shared))));
         let background = Background::start(&shared)?;
-        Ok(Arc::new(Cache { shared, root, background: Mutex::new(Some(background)) }))
+        Ok(Arc::new(Cache {
+            shared,
+            root,
+            background: Mutex::new(Some(background)),
+            space: Mutex::default(),
+        }))
     }
 
     /// Counters since the start, and the store's use now.
@@ -82,8 +90,16 @@ impl FileSystem for Cache {
     }
 
     fn statfs(&self, call: &Call) -> Result<StatFs> {
+        let asked = now();
+        if let Some((said, space)) = *self.space.lock()
+            && asked.saturating_duration_since(said) < self.shared.options.revalidate
+        {
+            return Ok(space);
+        }
         call.patience.check()?;
-        self.shared.origin.statfs(call)
+        let space = self.shared.origin.statfs(call)?;
+        *self.space.lock() = Some((asked, space));
+        Ok(space)
     }
 
     fn sync(&self, call: &Call) -> Result<()> {

@@ -112,21 +112,23 @@ impl CacheNode {
     ) -> std::result::Result<Arc<Fill>, Refusal> {
         let version = Version::of(attr);
         let Ok(Some((key, id))) = self.id(call) else { return Err(Refusal::Nameless) };
+        let (pinned, projid) = self.eligible(call, attr, asked)?;
+        // After the rules: it costs three system calls.
         if self.is_written_elsewhere(call, &**origin) {
             return Err(Refusal::Unsettled);
         }
-        let admitted = self.admit(call, attr, asked)?;
+        let reservation = self.reserve(attr.size, projid)?;
         let start = Start {
             version,
             origin: origin.clone(),
             caller: call.caller.clone(),
             key,
             id,
-            projid: admitted.projid,
-            pinned: admitted.pinned,
+            projid,
+            pinned,
             path: self.path(),
             whole: asked || version.size <= self.shared.options.whole_file,
-            reservation: admitted.reservation,
+            reservation,
         };
         let fill = Fill::start(&self.shared, start).map_err(|error| {
             self.shared.store_failed(&error);

@@ -30,8 +30,10 @@ fn within_the_window_the_origin_is_not_asked() {
     kit.elsewhere.write("f", b"old").unwrap();
     kit.cached("f");
     kit.elsewhere.write("f", b"new").unwrap();
+    let space = kit.cache.statfs(kit.program.call()).unwrap();
     let calls = kit.origin.count_all();
     assert_eq!(kit.program.read("f").unwrap(), b"old");
+    assert_eq!(kit.cache.statfs(kit.program.call()).unwrap(), space);
     assert_eq!(kit.origin.count_all(), calls);
 }
 
