@@ -76,6 +76,9 @@ impl Finding {
 
 /// Tries everything and shows what was found. Fails if something is missing without which nothing works.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.fix {
+        system::fix()?;
+    }
     let mut findings = system::look();
     findings.extend(mounting::try_it());
     for path in &args.directories {

@@ -208,6 +208,11 @@ fn fuse_options(config: &MountConfig) -> hither_fuse::Options {
             hither_stack::Passthrough::Auto => hither_fuse::Passthrough::Auto,
             hither_stack::Passthrough::Off => hither_fuse::Passthrough::Off,
         },
+        transport: match options.transport {
+            hither_stack::Transport::Auto => hither_fuse::Transport::Auto,
+            hither_stack::Transport::Dev => hither_fuse::Transport::Dev,
+            hither_stack::Transport::Uring => hither_fuse::Transport::Uring,
+        },
         read_ahead_kib: options.read_ahead.map(|Size(bytes)| u32::try_from(bytes >> 10).unwrap_or(u32::MAX)),
         ..defaults
     }

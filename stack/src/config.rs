@@ -43,7 +43,9 @@ pub struct MountOptions {
     pub read_only: bool,
     /// Whether the kernel may read and write local copies by itself.
     pub passthrough: Passthrough,
-    /// Threads that take requests from the kernel; `None` lets the front end choose.
+    /// How requests come from the kernel.
+    pub transport: Transport,
+    /// Threads that take requests from `/dev/fuse`; `None` lets the front end choose.
     pub threads: Option<usize>,
     /// How long a request may take until it is answered EIO; `None`: 10 s with a cache, else as long as it takes.
     pub origin_timeout: Option<Period>,
@@ -118,6 +120,19 @@ pub enum Passthrough {
     Auto,
     /// Never: every read goes through the daemon or the page cache.
     Off,
+}
+
+/// How requests come from the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Over io_uring if the kernel allows it, else through `/dev/fuse`.
+    #[default]
+    Auto,
+    /// Through `/dev/fuse`.
+    Dev,
+    /// Over io_uring, or not at all.
+    Uring,
 }
 
 /// A flag of `mount(8)` that any file system can have; see there.

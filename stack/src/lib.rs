@@ -13,6 +13,6 @@ pub mod units;
 pub use build::{BuildError, Built, BuiltCache, Story, build};
 pub use config::{
     CacheConfig, CacheSettings, ConfigError, DirConfig, FsConfig, LogLevel, MetricsAddress, MountConfig,
-    MountFlag, MountOptions, Passthrough, Project,
+    MountFlag, MountOptions, Passthrough, Project, Transport,
 };
 pub use lock::StoreLock;

@@ -10,6 +10,9 @@ pub struct Args {
     /// Directories to look at as well: an origin, a store.
     #[arg(value_name = "DIR")]
     pub directories: Vec<PathBuf>,
+    /// Switch on what root can switch on: FUSE over io_uring, until the next boot.
+    #[arg(long)]
+    pub fix: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -10,7 +10,7 @@ use hither_rules::Rule;
 use hither_stack::units::{Period, Share, Size};
 use hither_stack::{
     CacheConfig, CacheSettings, DirConfig, FsConfig, LogLevel, MetricsAddress, MountConfig, MountFlag,
-    MountOptions, Passthrough, Project, config,
+    MountOptions, Passthrough, Project, Transport, config,
 };
 
 use crate::failure::usage;
@@ -169,7 +169,10 @@ struct OptionArgs {
     /// What the kernel reads ahead of a sequential reader [default: 128K].
     #[arg(long, value_name = "SIZE")]
     read_ahead: Option<Size>,
-    /// Threads that take requests from the kernel [default: one a processor, 2 to 16].
+    /// How requests come from the kernel: `auto` is io_uring where it is switched on, else /dev/fuse.
+    #[arg(long, value_name = "HOW", value_parser = transport(), default_value = "auto")]
+    transport: Transport,
+    /// Threads that take requests from /dev/fuse [default: one a processor, 2 to 16].
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Further flags of the mount, separated by commas.
@@ -206,6 +209,14 @@ fn passthrough() -> impl TypedValueParser<Value = Passthrough> {
     PossibleValuesParser::new(["auto", "off"]).map(|word| match word.as_str() {
         "off" => Passthrough::Off,
         _ => Passthrough::Auto,
+    })
+}
+
+fn transport() -> impl TypedValueParser<Value = Transport> {
+    PossibleValuesParser::new(["auto", "dev", "uring"]).map(|word| match word.as_str() {
+        "dev" => Transport::Dev,
+        "uring" => Transport::Uring,
+        _ => Transport::Auto,
     })
 }
 
@@ -335,6 +346,7 @@ impl OptionArgs {
             allow_other: self.allow_other,
             read_only: self.read_only,
             passthrough: self.passthrough,
+            transport: self.transport,
             threads: self.threads,
             origin_timeout: self.origin_timeout,
             read_ahead: self.read_ahead,

@@ -106,6 +106,12 @@ fn describe(status: &Status) -> Vec<(&str, String)> {
         (path, why) => format!("{path}, no passthrough: {why}"),
     };
     lines.push(("data path", path));
+    let requests = match (status.transport.as_str(), status.transport_reason.as_str()) {
+        ("dev", "") => "/dev/fuse".to_owned(),
+        ("dev", why) => format!("/dev/fuse: {why}"),
+        (transport, _) => transport.to_owned(),
+    };
+    lines.push(("requests", requests));
     let front = &status.front_end;
     let opens = format!(
         "{} by the kernel, {} through the page cache, {} direct; {} files open",

@@ -166,6 +166,12 @@ pub struct Status {
     pub kind: String,
     /// What is shown.
     pub source: String,
+    /// `io_uring` or `dev`: how requests come from the kernel.
+    #[serde(default)]
+    pub transport: String,
+    /// Why they do not come over io_uring; empty if they do.
+    #[serde(default)]
+    pub transport_reason: String,
     /// `passthrough` or `page-cache`: how file data travels.
     pub data_path: String,
     /// Why data does not travel by passthrough, always or at times; empty if it does.

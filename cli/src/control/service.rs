@@ -77,6 +77,10 @@ impl MountService {
             hither_fuse::DataPath::Passthrough { why_not } => ("passthrough", why_not.clone()),
             hither_fuse::DataPath::PageCache { why } => ("page-cache", why.clone()),
         };
+        let (transport, transport_reason) = match &front_end.requests {
+            hither_fuse::RequestPath::Ring { .. } => ("io_uring", String::new()),
+            hither_fuse::RequestPath::Dev { why } => ("dev", why.clone()),
+        };
         let about = self.about.clone();
         let mut caches: Vec<CacheStatus> = self.built.caches.iter().map(cache_numbers).collect();
         if let Some(outermost) = caches.first_mut() {
@@ -90,6 +94,8 @@ impl MountService {
             started: about.started,
             kind: about.kind.to_owned(),
             source: about.source,
+            transport: transport.to_owned(),
+            transport_reason,
             data_path: data_path.to_owned(),
             data_path_reason,
             read_only: about.read_only,

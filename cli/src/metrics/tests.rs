@@ -15,6 +15,8 @@ fn status() -> Status {
         started: 0,
         kind: "cache".into(),
         source: "/o".into(),
+        transport: "io_uring".into(),
+        transport_reason: String::new(),
         data_path: "passthrough".into(),
         data_path_reason: String::new(),
         read_only: false,

@@ -4,6 +4,7 @@ pub mod cpu_time;
 pub mod creds;
 pub mod files;
 pub mod fuse_dev;
+pub mod fuse_ring;
 pub mod handles;
 pub mod lease;
 pub mod mapping;

@@ -14,11 +14,11 @@ use crate::handles::{Handles, OpenDir, OpenFile};
 use crate::inflight::{Delivery, Destination, InFlight, Table};
 use crate::nodes::{Known, Nodes};
 use crate::notify::Notifier;
-use crate::protocol::decode::{self, Dialect, Malformed, Message, Operation, Request};
+use crate::protocol::decode::{self, Dialect, Malformed, Operation, Request};
 use crate::reply::{Given, Reply};
 use crate::stats::{Counters, is_failure};
 use crate::transport::Notices;
-use crate::transport::buffer::PageBuffer;
+use crate::transport::request::{Arrived, Kept};
 use crate::watchdog::Bell;
 
 mod attributes;
@@ -31,8 +31,6 @@ mod xattrs;
 
 /// Threads for calls that wait. Beyond it they queue.
 const POOL_MAX: usize = 256;
-/// Requests up to this size are copied when they are posted; of larger ones the buffer goes along.
-const COPY_MAX: usize = 64 << 10;
 /// Attributes of a file that may be written past us are asked for again after this time.
 const WRITTEN_BY_KERNEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Distance of a WRITE's bytes from its begin, in one piece: the header and `struct fuse_write_in`.
@@ -78,21 +76,6 @@ pub(crate) enum Flow {
     Parked,
 }
 
-/// A request of its own memory.
-enum Owned {
-    Copy(Vec<u8>),
-    Buffer(PageBuffer, usize),
-}
-
-impl Owned {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Owned::Copy(bytes) => bytes,
-            Owned::Buffer(buffer, length) => &buffer.bytes()[..*length],
-        }
-    }
-}
-
 impl Dispatcher {
     /// Serves `fs`, whose events go to the kernel as `notices`.
     pub(crate) fn new(fs: Arc<dyn FileSystem>, notices: Arc<dyn Notices>, setting: Setting) -> Arc<Self> {
@@ -119,16 +102,15 @@ impl Dispatcher {
         })
     }
 
-    /// Serves the request in the first `length` bytes of `buffer`, which came from `destination`. `false` if the thread
-    /// was replaced meanwhile and has to end.
+    /// Serves the request that `arrived` from `destination`. `false` if the thread was replaced meanwhile and has to
+    /// end.
     pub(crate) fn serve(
         self: &Arc<Self>,
-        buffer: &mut PageBuffer,
-        length: usize,
+        arrived: &mut impl Arrived,
         destination: Destination,
         reply: &mut Reply,
     ) -> bool {
-        let request = match decode::decode(Message::whole(&buffer.bytes()[..length]), self.dialect) {
+        let request = match decode::decode(arrived.message(), self.dialect) {
             Ok(request) => request,
             Err(malformed) => {
                 self.refuse(malformed, destination);
@@ -142,7 +124,7 @@ impl Dispatcher {
         let in_flight = self.in_flight.begin(&request.header, destination);
         let posted = self.attempt(&request, Patience::Never, &in_flight, reply);
         if posted {
-            self.post(buffer, length, &in_flight);
+            self.post(arrived.keep(), &in_flight);
         }
         !in_flight.leave_queue()
     }
@@ -180,29 +162,27 @@ impl Dispatcher {
     }
 
     /// Asks again, with patience, on a thread that may wait.
-    fn post(self: &Arc<Self>, buffer: &mut PageBuffer, length: usize, in_flight: &Arc<InFlight>) {
-        let owned = if length <= COPY_MAX {
-            Owned::Copy(buffer.bytes()[..length].to_vec())
-        } else {
-            let fresh = PageBuffer::new(buffer.bytes().len(), DATA_AT);
-            Owned::Buffer(std::mem::replace(buffer, fresh), length)
-        };
+    fn post(self: &Arc<Self>, kept: Kept, in_flight: &Arc<InFlight>) {
         self.counters.posted.add(1);
         let patience = in_flight.post(self.deadline);
         if self.deadline.is_some() {
             self.bell.ring();
         }
         let (dispatcher, in_flight) = (self.clone(), in_flight.clone());
-        self.pool.post(move || dispatcher.serve_posted(&owned, &in_flight, patience));
+        self.pool.post(move || dispatcher.serve_posted(&kept, &in_flight, patience));
     }
 
-    fn serve_posted(self: &Arc<Self>, owned: &Owned, in_flight: &Arc<InFlight>, patience: Patience) {
+    fn serve_posted(self: &Arc<Self>, kept: &Kept, in_flight: &Arc<InFlight>, patience: Patience) {
         if in_flight.is_answered() {
             self.in_flight.end(in_flight);
             return;
         }
         // It was read once already.
-        let Ok(request) = decode::decode(Message::whole(owned.bytes()), self.dialect) else { return };
+        let Ok(request) = decode::decode(kept.message(), self.dialect) else {
+            let _ = in_flight.fail(Errno::IO);
+            self.in_flight.end(in_flight);
+            return;
+        };
         Reply::with_threads_own(|reply| {
             if self.attempt(&request, patience, in_flight, reply) {
                 let cause = "a call with patience was answered as if it had none";

@@ -94,6 +94,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Requests over io_uring were asked for and cannot be had.
+    #[error("no requests over io_uring: {why}; leave --transport out for /dev/fuse")]
+    NoRings {
+        /// Why.
+        why: String,
+    },
     /// No threads.
     #[error("cannot start the threads of the mount: {source}")]
     Threads {

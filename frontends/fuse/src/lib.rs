@@ -37,6 +37,6 @@ mod watchdog;
 
 pub use error::{Error, Result};
 pub use mount::{Unmount, clear_stale};
-pub use options::{Options, Passthrough};
+pub use options::{Options, Passthrough, Transport};
 pub use session::{Remote, Session, mount};
-pub use stats::{DataPath, Operation, Stats};
+pub use stats::{DataPath, Operation, RequestPath, Stats};

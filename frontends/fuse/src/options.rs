@@ -12,6 +12,18 @@ pub enum Passthrough {
     Off,
 }
 
+/// How requests come from the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Over io_uring where the kernel allows it, else through `/dev/fuse`.
+    #[default]
+    Auto,
+    /// Through `/dev/fuse`.
+    Dev,
+    /// Over io_uring, or not at all.
+    Uring,
+}
+
 /// How a mount is made.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -23,7 +35,9 @@ pub struct Options {
     pub allow_other: bool,
     /// `nosuid`, `nodev`, `noexec`, `noatime`, `sync`, ... (`mount(8)`).
     pub mount_options: Vec<String>,
-    /// Threads that read requests, each with its own descriptor. At least 1.
+    /// How requests come.
+    pub transport: Transport,
+    /// Threads that read requests from `/dev/fuse`, each with its own descriptor. At least 1.
     pub threads: usize,
     /// How long a call may take before the program gets EIO; `None`: as long as it takes.
     pub deadline: Option<Duration>,
@@ -42,6 +56,7 @@ impl Default for Options {
             read_only: false,
             allow_other: false,
             mount_options: Vec::new(),
+            transport: Transport::Auto,
             threads: 2,
             deadline: None,
             passthrough: Passthrough::Auto,

@@ -5,6 +5,7 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 
+use hither_sys::fuse_ring::Held;
 use hither_vfs::locks::LockRequest;
 
 use crate::inflight::{Delivery, InFlight};
@@ -31,6 +32,10 @@ pub(crate) struct Reply {
     /// Where in `head` timeouts lie.
     timeouts: Vec<Range<usize>>,
     data: PageBuffer,
+    /// Memory of the transport, which is answered from without a copy; of the present request only.
+    lent: Option<Held>,
+    /// Whether the file data is in there.
+    is_in_lent: bool,
     data_len: usize,
     changes: u64,
     pub(crate) given: Given,
@@ -43,6 +48,8 @@ impl Reply {
             head: Vec::with_capacity(512),
             timeouts: Vec::new(),
             data: PageBuffer::empty(),
+            lent: None,
+            is_in_lent: false,
             data_len: 0,
             changes: 0,
             given: Given::default(),
@@ -98,7 +105,21 @@ impl Reply {
 
     /// Room for file data, page-aligned; see [`Reply::set_data_len`].
     pub(crate) fn data_mut(&mut self, size: usize) -> &mut [u8] {
-        self.data.at_least(size)
+        self.is_in_lent = self.lent.as_ref().is_some_and(|held| held.room().len() >= size);
+        match &mut self.lent {
+            Some(held) if self.is_in_lent => &mut held.room_mut()[..size],
+            _ => self.data.at_least(size),
+        }
+    }
+
+    /// Lends memory for file data, until [`Reply::take_lent`].
+    pub(crate) fn lend(&mut self, held: Held) {
+        self.lent = Some(held);
+    }
+
+    /// Gives back what was lent.
+    pub(crate) fn take_lent(&mut self) {
+        self.lent = None;
     }
 
     /// How many bytes of file data there are.
@@ -120,7 +141,10 @@ impl Reply {
         if self.data_len == 0 {
             return in_flight.answer(&[IoSlice::new(&self.head)]);
         }
-        let data = &self.data.bytes()[..self.data_len];
+        let data = match &self.lent {
+            Some(held) if self.is_in_lent => &held.room()[..self.data_len],
+            _ => &self.data.bytes()[..self.data_len],
+        };
         in_flight.answer(&[IoSlice::new(&self.head), IoSlice::new(data)])
     }
 }

@@ -8,19 +8,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use hither_rt::sync::Mutex;
+use hither_sys::fuse_ring;
 use hither_vfs::{Errno, FileSystem};
 
 use crate::backing::BackingDevice;
 use crate::dispatch::{Dispatcher, Setting};
 use crate::error::{Error, Result};
 use crate::mount::{self, By, Unmount};
-use crate::options::{Options, Passthrough};
+use crate::options::{self, Options, Passthrough};
 use crate::protocol::abi::init_flags;
 use crate::protocol::decode::{Dialect, Message, Operation, decode};
 use crate::protocol::init::{Agreement, Answer, Wishes, negotiate};
 use crate::protocol::wire::Wire;
-use crate::stats::{DataPath, Stats};
+use crate::stats::{DataPath, RequestPath, Stats};
 use crate::transport::dev::{Device, Transport};
+use crate::transport::ring;
 use crate::watchdog;
 
 /// A living mount. Dropping it unmounts, lazily.
@@ -30,6 +32,7 @@ pub struct Session {
     transport: Transport,
     watchdog: Mutex<Option<JoinHandle<()>>>,
     passthrough: Option<&'static str>,
+    path: RequestPath,
 }
 
 /// Ends a mount from elsewhere: a signal handler's thread, a control socket.
@@ -59,7 +62,9 @@ pub fn mount(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> R
 fn start(fs: Arc<dyn FileSystem>, device: Device, remote: Remote, options: &Options) -> Result<Session> {
     let device = Arc::new(device);
     let capabilities = fs.capabilities();
+    let no_rings = why_no_rings(options.transport);
     let wishes = Wishes {
+        rings: no_rings.is_none(),
         max_write: options.max_write,
         passthrough: capabilities.backings && options.passthrough == Passthrough::Auto,
         acls: capabilities.acls && capabilities.xattrs,
@@ -88,22 +93,62 @@ fn start(fs: Arc<dyn FileSystem>, device: Device, remote: Remote, options: &Opti
     );
     let threads = |source| Error::Threads { source };
     let watchdog = watchdog::start(dispatcher.clone()).map_err(threads)?;
-    let max_write = agreement.max_write as usize;
-    let is_gone = remote.is_gone.clone();
-    let transport = Transport::start(&device, dispatcher.clone(), options.threads, max_write, is_gone);
+    let started = open_paths(&device, &dispatcher, &agreement, no_rings, &remote, options);
+    let (path, transport) = started.inspect_err(|_| dispatcher.bell.end())?;
     let session = Session {
         remote,
-        transport: transport.map_err(|error| {
-            dispatcher.bell.end();
-            threads(error)
-        })?,
+        transport,
         dispatcher,
         watchdog: Mutex::new(Some(watchdog)),
         passthrough: no_passthrough,
+        path,
     };
-    let path = session.remote.path.display();
-    tracing::info!(mountpoint = %path, minor = agreement.minor, data_path = %session.data_path(), "mounted");
+    tracing::info!(
+        mountpoint = %session.remote.path.display(), minor = agreement.minor, requests = %session.path,
+        data_path = %session.data_path(), "mounted"
+    );
     Ok(session)
+}
+
+/// Why the kernel is not asked for rings; `None` if it is.
+fn why_no_rings(wish: options::Transport) -> Option<String> {
+    match wish {
+        options::Transport::Dev => Some("io_uring is not wanted".to_owned()),
+        options::Transport::Auto | options::Transport::Uring => {
+            let error = fuse_ring::may_have_rings().err()?;
+            Some(format!("this process may not use io_uring: {error}"))
+        }
+    }
+}
+
+/// Starts whoever takes requests: queues over io_uring, or else several at `/dev/fuse`; one is needed there anyhow.
+fn open_paths(
+    device: &Arc<Device>,
+    dispatcher: &Arc<Dispatcher>,
+    agreement: &Agreement,
+    no_rings: Option<String>,
+    remote: &Remote,
+    options: &Options,
+) -> Result<(RequestPath, Transport)> {
+    let max_write = agreement.max_write as usize;
+    let rings = match no_rings {
+        Some(why) => Err(why),
+        None if !agreement.has(init_flags::OVER_IO_URING) => {
+            Err("the kernel does not offer io_uring (hither doctor)".to_owned())
+        }
+        None => ring::start(device, dispatcher, max_write)
+            .inspect_err(
+                |error| tracing::warn!(%error, "the kernel refuses rings; /dev/fuse takes their place"),
+            )
+            .map_err(|error| format!("the kernel refuses io_uring: {error}")),
+    };
+    let (path, threads) = match rings {
+        Ok(queues) => (RequestPath::Ring { queues }, 1),
+        Err(why) if options.transport == options::Transport::Uring => return Err(Error::NoRings { why }),
+        Err(why) => (RequestPath::Dev { why }, options.threads),
+    };
+    let transport = Transport::start(device, dispatcher.clone(), threads, max_write, remote.is_gone.clone());
+    Ok((path, transport.map_err(|source| Error::Threads { source })?))
 }
 
 /// The first exchange.
@@ -193,6 +238,7 @@ impl Session {
         let (backing_ids, opens_unbacked) = dispatcher.backings.counts();
         Stats {
             data_path: self.data_path(),
+            requests: self.path.clone(),
             opens_unbacked: opens_unbacked as u64,
             threads: self.transport.threads(),
             pool_threads: dispatcher.pool.load().0,

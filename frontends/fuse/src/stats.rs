@@ -12,6 +12,8 @@ use crate::protocol::abi::opcode;
 pub struct Stats {
     /// Requests by operation, those that came at least once.
     pub operations: Vec<Operation>,
+    /// How requests come.
+    pub requests: RequestPath,
     /// How file data travels.
     pub data_path: DataPath,
     /// Opens that the kernel serves by itself.
@@ -63,6 +65,37 @@ pub struct Operation {
     pub count: u64,
     /// Those that failed, as [`is_failure`] has it.
     pub errors: u64,
+}
+
+/// How requests come from the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestPath {
+    /// Over io_uring.
+    Ring {
+        /// Queues: one a processor.
+        queues: usize,
+    },
+    /// Through `/dev/fuse`.
+    Dev {
+        /// Why not over io_uring.
+        why: String,
+    },
+}
+
+impl Default for RequestPath {
+    fn default() -> Self {
+        RequestPath::Dev { why: String::new() }
+    }
+}
+
+impl fmt::Display for RequestPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RequestPath::Ring { queues } => write!(f, "io_uring, {queues} queues"),
+            RequestPath::Dev { why } if why.is_empty() => f.write_str("/dev/fuse"),
+            RequestPath::Dev { why } => write!(f, "/dev/fuse: {why}"),
+        }
+    }
 }
 
 /// How file data travels.

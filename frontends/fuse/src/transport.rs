@@ -1,10 +1,13 @@
-//! Between the kernel and the dispatcher: how requests come and where their answers go. `dev` is `/dev/fuse`; another
-//! transport needs a [`Channel`] and threads that call [`Dispatcher::serve`](crate::dispatch::Dispatcher::serve).
+//! Between the kernel and the dispatcher: how requests come and where their answers go. `dev` is `/dev/fuse`,
+//! `ring` is io_uring; another transport needs a [`Channel`] and threads that call
+//! [`Dispatcher::serve`](crate::dispatch::Dispatcher::serve).
 
 use std::io::{self, IoSlice};
 
 pub(crate) mod buffer;
 pub(crate) mod dev;
+pub(crate) mod request;
+pub(crate) mod ring;
 
 /// Where the answers to the requests of one queue go. Any thread may answer, at any time, each request once.
 pub(crate) trait Channel: Send + Sync {

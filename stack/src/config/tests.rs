@@ -62,6 +62,7 @@ fn every_key_arrives() {
             allow_other: true,
             read_only: true,
             passthrough: Passthrough::Off,
+            transport: Transport::Dev,
             threads: Some(3),
             origin_timeout: Some(Period(Duration::from_secs(60))),
             read_ahead: Some(Size(2 << 20)),

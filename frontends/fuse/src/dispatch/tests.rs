@@ -18,6 +18,8 @@ use crate::protocol::abi::{
 use crate::protocol::wire::{Pad, Wire};
 use crate::scripted::Scripted;
 use crate::transport::Channel;
+use crate::transport::buffer::PageBuffer;
+use crate::transport::request::InBuffer;
 use crate::watchdog;
 
 mod answers;
@@ -161,7 +163,10 @@ impl Play {
         buffer.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         let (dispatcher, length) = (self.dispatcher.clone(), bytes.len());
         let destination = Destination { channel: self.kernel.clone(), slot: 0 };
-        std::thread::spawn(move || dispatcher.serve(&mut buffer, length, destination, &mut Reply::new()))
+        std::thread::spawn(move || {
+            let mut arrived = InBuffer { buffer: &mut buffer, length, aligned_at: DATA_AT };
+            dispatcher.serve(&mut arrived, destination, &mut Reply::new())
+        })
     }
 
     fn send(&self, code: u32, nodeid: u64, fill: impl FnOnce(&mut Vec<u8>)) -> u64 {

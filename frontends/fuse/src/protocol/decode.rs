@@ -32,6 +32,11 @@ impl<'a> Message<'a> {
         let (header, rest) = bytes.split_at(bytes.len().min(InHeader::SIZE));
         Message { header, fixed: None, rest }
     }
+
+    /// A message whose operation's fixed part, with any bytes behind it, came apart from what follows.
+    pub(crate) fn apart(header: &'a [u8], fixed: &'a [u8], rest: &'a [u8]) -> Self {
+        Message { header, fixed: Some(fixed), rest }
+    }
 }
 
 /// What the first exchange settled about the form of requests.

@@ -10,6 +10,8 @@ pub(crate) struct Wishes {
     pub(crate) max_write: u32,
     /// Opens may get a backing.
     pub(crate) passthrough: bool,
+    /// Requests may come over io_uring.
+    pub(crate) rings: bool,
     /// The file system has POSIX ACLs.
     pub(crate) acls: bool,
 }
@@ -94,6 +96,9 @@ pub(crate) fn negotiate(major: u32, minor: u32, max_readahead: u32, offered: u64
     if wishes.passthrough {
         wanted |= flag::PASSTHROUGH;
     }
+    if wishes.rings {
+        wanted |= flag::OVER_IO_URING;
+    }
     let flags = wanted & offered;
     let most = if flags & flag::MAX_PAGES != 0 { MAX_PAGES * PAGE } else { 32 * PAGE };
     let max_write = wishes.max_write.clamp(PAGE, most);
@@ -121,7 +126,7 @@ pub(crate) fn negotiate(major: u32, minor: u32, max_readahead: u32, offered: u64
 mod tests {
     use super::*;
 
-    const WISHES: Wishes = Wishes { max_write: 1 << 20, passthrough: true, acls: false };
+    const WISHES: Wishes = Wishes { max_write: 1 << 20, passthrough: true, rings: true, acls: false };
 
     #[test]
     fn what_was_not_offered_is_not_taken_and_what_is_unknown_is_ignored() {

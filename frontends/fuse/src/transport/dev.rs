@@ -12,6 +12,7 @@ use hither_vfs::Errno;
 use rustix::fs::{Mode, OFlags};
 
 use super::buffer::PageBuffer;
+use super::request::InBuffer;
 use super::{Channel, Notices};
 use crate::backing::BackingDevice;
 use crate::dispatch::{DATA_AT, Dispatcher};
@@ -50,6 +51,12 @@ impl Device {
         let fresh = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         fuse_dev::clone_session(fresh.as_fd(), self.0.as_fd())?;
         Ok(fresh)
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -224,7 +231,8 @@ fn serve(queue: &Arc<Queue>) -> End {
         match rustix::io::read(&queue.descriptor, buffer.bytes_mut()) {
             Ok(length) => {
                 let destination = Destination { channel: queue.clone(), slot: 0 };
-                if !shared.dispatcher.serve(&mut buffer, length, destination, &mut reply) {
+                let mut arrived = InBuffer { buffer: &mut buffer, length, aligned_at: DATA_AT };
+                if !shared.dispatcher.serve(&mut arrived, destination, &mut reply) {
                     shared.replacements.fetch_sub(1, Ordering::Relaxed);
                     return End::Replaced;
                 }

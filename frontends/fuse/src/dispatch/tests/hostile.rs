@@ -26,7 +26,8 @@ fn serve_all(messages: &[Vec<u8>]) -> u64 {
             buffer.bytes_mut()[8..16].copy_from_slice(&(2 * number as u64 + 2).to_ne_bytes());
         }
         let destination = Destination { channel: kernel.clone(), slot: 0 };
-        dispatcher.serve(&mut buffer, length, destination, &mut reply);
+        let mut arrived = InBuffer { buffer: &mut buffer, length, aligned_at: DATA_AT };
+        dispatcher.serve(&mut arrived, destination, &mut reply);
         let code = message.get(4..8).map(|bytes| u32::from_ne_bytes(*bytes.first_chunk().unwrap()));
         let has_answer = kernel.answers.lock().iter().any(|(unique, ..)| *unique == 2 * number as u64 + 2);
         let expects = length >= InHeader::SIZE
