@@ -114,8 +114,12 @@ pub fn measure(settings: &Settings) -> anyhow::Result<Report> {
     let machine = watch.end(ours)?;
     Ok(Report {
         machine,
-        disk: disk.describe(),
-        round_trip_ms: ROUND_TRIP.as_secs_f64() * 1e3,
+        columns: &["raw", "dir", "cache", "origin", "rclone"],
+        below: format!(
+            "data on {}, origin's round trip {} ms",
+            disk.describe(),
+            ROUND_TRIP.as_secs_f64() * 1e3
+        ),
         quick: settings.quick,
         missing,
         rows,

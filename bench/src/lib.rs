@@ -7,6 +7,7 @@
 pub mod cache;
 pub mod clients;
 pub mod disk;
+pub mod fuse;
 pub mod machine;
 pub mod mounts;
 pub mod report;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use hither_bench::{cache, report};
+use hither_bench::{cache, fuse, report};
 
 /// Measures side by side: raw, hither, peers.
 #[derive(Debug, Parser)]
@@ -25,6 +25,18 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         write: Option<PathBuf>,
     },
+    /// The FUSE front end: a file system in memory behind each transport (root; io_uring switched on).
+    Fuse {
+        /// Print JSON instead of a table.
+        #[arg(long)]
+        json: bool,
+        /// Fewer bursts: to see that it works, not to be quoted.
+        #[arg(long)]
+        quick: bool,
+        /// Also write the table into this file, between its markers.
+        #[arg(long, value_name = "FILE")]
+        write: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -38,15 +50,21 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
-    let Command::Cache { json, quick, only, write } = command;
-    let report = cache::measure(&cache::Settings::new(quick, only))?;
+    let (name, report, json, write) = match command {
+        Command::Cache { json, quick, only, write } => {
+            ("cache", cache::measure(&cache::Settings::new(quick, only))?, json, write)
+        }
+        Command::Fuse { json, quick, write } => {
+            ("fuse", fuse::measure(&fuse::Settings::new(quick))?, json, write)
+        }
+    };
     if json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         println!("{}", report.markdown());
     }
     if let Some(path) = write {
-        report::write_between_markers(&path, "cache", &report.markdown())?;
+        report::write_between_markers(&path, name, &report.markdown())?;
     }
     Ok(())
 }

@@ -9,9 +9,6 @@ use serde::Serialize;
 use crate::machine::Machine;
 use crate::turns::{Client, Series};
 
-/// The columns of the table, by contender.
-const COLUMNS: [&str; 5] = ["raw", "dir", "cache", "origin", "rclone"];
-
 /// What a row is held against.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -70,31 +67,35 @@ pub struct Row {
 }
 
 impl Row {
-    /// How the cache did against another contender of the same turns: by speed if the goal is a least one, by time
-    /// otherwise.
+    /// How a contender did against another of the same turns: by speed if the goal is a least one, by time otherwise.
     pub fn ratio(
         work: &str,
         client: Client,
         series: &[Series],
-        against: &'static str,
+        (subject, against): (&'static str, &'static str),
         goal: Goal,
     ) -> anyhow::Result<Row> {
-        let find =
-            |name| series.iter().find(|series| series.name == name).with_context(|| format!("no {name}"));
-        let times = find("cache")?.times(find(against)?);
+        let times = find(series, subject)?.times(find(series, against)?);
         let (figure, compares) = match goal {
             Goal::AtLeast(_) => (1.0 / times, format!("speed of {against}")),
             Goal::AtMost(_) | Goal::Measured => (times, format!("time of {against}")),
         };
-        let cells = series.iter().filter(|series| !series.bursts.is_empty()).map(|series| Cell {
-            contender: series.name,
-            seconds: series.seconds(),
-            cpu_seconds: series.cpu_seconds(),
-            bursts: series.bursts.len(),
-        });
-        let cells = cells.collect();
         let (work, client, met) = (work.to_owned(), Some(client), goal.is_met(figure));
-        Ok(Row { work, client, cells, compares, figure, unit: "", goal, met })
+        Ok(Row { work, client, cells: cells(series), compares, figure, unit: "", goal, met })
+    }
+
+    /// How long an operation took a contender, in microseconds.
+    pub fn microseconds(
+        work: &str,
+        client: Client,
+        series: &[Series],
+        subject: &'static str,
+        goal: Goal,
+    ) -> anyhow::Result<Row> {
+        let figure = 1e6 * find(series, subject)?.seconds();
+        let (work, client, met) = (work.to_owned(), Some(client), goal.is_met(figure));
+        let compares = format!("of {subject}");
+        Ok(Row { work, client, cells: cells(series), compares, figure, unit: "µs", goal, met })
     }
 
     /// A figure that is no comparison.
@@ -104,15 +105,31 @@ impl Row {
     }
 }
 
+fn find<'a>(series: &'a [Series], name: &str) -> anyhow::Result<&'a Series> {
+    series.iter().find(|series| series.name == name).with_context(|| format!("no {name}"))
+}
+
+fn cells(series: &[Series]) -> Vec<Cell> {
+    let measured = series.iter().filter(|series| !series.bursts.is_empty());
+    measured
+        .map(|series| Cell {
+            contender: series.name,
+            seconds: series.seconds(),
+            cpu_seconds: series.cpu_seconds(),
+            bursts: series.bursts.len(),
+        })
+        .collect()
+}
+
 /// A measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Where and when.
     pub machine: Machine,
-    /// What the data lay on.
-    pub disk: &'static str,
-    /// The origin's round trip.
-    pub round_trip_ms: f64,
+    /// The columns of the table, by contender.
+    pub columns: &'static [&'static str],
+    /// What lay below: the disk, the origin.
+    pub below: String,
     /// Fewer and shorter bursts than a figure to be quoted needs.
     pub quick: bool,
     /// What could not be measured, and why.
@@ -124,15 +141,16 @@ pub struct Report {
 impl Report {
     /// A table, the machine below it.
     pub fn markdown(&self) -> String {
-        let mut text = format!("| work | client | {} | figure | goal | |\n", COLUMNS.join(" | "));
-        text += &format!("|---|---{}|---|---|---|\n", "|---".repeat(COLUMNS.len()));
+        let mut text = format!("| work | client | {} | figure | goal | |\n", self.columns.join(" | "));
+        text += &format!("|---|---{}|---|---|---|\n", "|---".repeat(self.columns.len()));
         for row in &self.rows {
-            let cells = COLUMNS.map(|column| {
-                let cell = row.cells.iter().find(|cell| cell.contender == column);
+            let cell = |column: &&str| {
+                let cell = row.cells.iter().find(|cell| cell.contender == *column);
                 cell.map_or_else(String::new, |cell| {
                     format!("{} ({})", time(cell.seconds), time(cell.cpu_seconds))
                 })
-            });
+            };
+            let cells: Vec<String> = self.columns.iter().map(cell).collect();
             let client = row.client.map_or("", Client::name);
             let _ = write!(text, "| {} | {client} | {} ", row.work, cells.join(" | "));
             let figure = number(row.figure);
@@ -150,14 +168,13 @@ impl Report {
         let _ = write!(
             text,
             "\nTime of an operation, median of bursts (in brackets: processor time of client and daemons). {}, Linux {}, {} x {}, \
-             {} GiB, data on {}, origin's round trip {} ms. Other programs took {:.0}% of the processors.",
+             {} GiB, {}. Other programs took {:.0}% of the processors.",
             machine.date,
             machine.kernel,
             machine.cpus,
             machine.cpu,
             machine.memory_gib,
-            self.disk,
-            self.round_trip_ms,
+            self.below,
             100.0 * machine.others
         );
         if machine.was_disturbed() {
@@ -229,11 +246,11 @@ mod tests {
     #[test]
     fn least_goals_are_about_speed_and_most_goals_about_time() {
         let all = [series("raw", 0.9e-6), series("cache", 1e-6)];
-        let row = Row::ratio("w", Client::Free, &all, "raw", Goal::AtLeast(0.9)).unwrap();
+        let row = Row::ratio("w", Client::Free, &all, ("cache", "raw"), Goal::AtLeast(0.9)).unwrap();
         assert!((row.figure - 0.9).abs() < 1e-9, "{}", row.figure);
-        let row = Row::ratio("w", Client::Free, &all, "raw", Goal::AtMost(1.1)).unwrap();
+        let row = Row::ratio("w", Client::Free, &all, ("cache", "raw"), Goal::AtMost(1.1)).unwrap();
         assert_eq!(row.met, Some(false));
-        assert!(Row::ratio("w", Client::Free, &all, "rclone", Goal::Measured).is_err());
+        assert!(Row::ratio("w", Client::Free, &all, ("cache", "rclone"), Goal::Measured).is_err());
     }
 
     #[test]
@@ -249,11 +266,13 @@ mod tests {
         };
         let all = [series("raw", 1e-6), series("cache", 2e-6), series("origin", 2.04e-3)];
         let rows = vec![
-            Row::ratio("4 KiB", Client::Pinned, &all, "raw", Goal::AtLeast(0.9)).unwrap(),
+            Row::ratio("4 KiB", Client::Pinned, &all, ("cache", "raw"), Goal::AtLeast(0.9)).unwrap(),
             Row::figure("memory", 150.0, "bytes a file", Goal::AtMost(1024.0)),
         ];
         let missing = vec!["rclone (not installed)".to_owned()];
-        let report = Report { machine, disk: "ext4", round_trip_ms: 2.0, quick: true, missing, rows };
+        let columns = &["raw", "dir", "cache", "origin", "rclone"];
+        let below = "data on ext4".to_owned();
+        let report = Report { machine, columns, below, quick: true, missing, rows };
         let text = report.markdown();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(

@@ -48,17 +48,17 @@ pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
     for client in Client::ALL {
         let series = turns(client, &|path| random_reads(path, FILE_BYTES, 20_000), rounds)?;
         let work = "no passthrough: 4 KiB random read, warm";
-        rows.push(Row::ratio(work, client, &series, "raw", Goal::AtLeast(0.90))?);
+        rows.push(Row::ratio(work, client, &series, ("cache", "raw"), Goal::AtLeast(0.90))?);
         let series = turns(client, &|path| random_reads(path, HOT_BYTES, 20_000), rounds)?;
         let work = "no passthrough: 4 KiB random read within 1 MiB, warm";
-        rows.push(Row::ratio(work, client, &series, "raw", Goal::AtLeast(0.90))?);
+        rows.push(Row::ratio(work, client, &series, ("cache", "raw"), Goal::AtLeast(0.90))?);
         let series = turns(client, &|path| sequential_read(path, 1 << 20, u64::MAX), rounds)?;
         let work = "no passthrough: 1 MiB sequential read, warm";
-        rows.push(Row::ratio(work, client, &series, "raw", Goal::AtLeast(0.90))?);
+        rows.push(Row::ratio(work, client, &series, ("cache", "raw"), Goal::AtLeast(0.90))?);
         let series =
             turns(client, &|path| open_read_close(&[path.to_owned()], burst), bench.settings.long_rounds)?;
         let work = "no passthrough: open, read 4 KiB, close of a hit";
-        rows.push(Row::ratio(work, client, &series, "dir", Goal::Measured)?);
+        rows.push(Row::ratio(work, client, &series, ("cache", "dir"), Goal::Measured)?);
     }
     Ok(rows)
 }

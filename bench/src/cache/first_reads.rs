@@ -47,7 +47,7 @@ pub fn rows(bench: &mut Workbench<'_>) -> anyhow::Result<Vec<Row>> {
         for (block, called, most) in BLOCKS {
             let series = sequential(bench, &cache, client, block)?;
             let work = format!("first sequential read of {} MiB, {called} reads", FILE_BYTES >> 20);
-            rows.push(Row::ratio(&work, client, &series, "origin", Goal::AtMost(most))?);
+            rows.push(Row::ratio(&work, client, &series, ("cache", "origin"), Goal::AtMost(most))?);
         }
     }
     rows.extend(first_bytes(bench, &cache)?);
