@@ -207,6 +207,11 @@ impl Mount {
             ensure!(Instant::now() < end, "the daemon survives kill -9");
             std::thread::sleep(Duration::from_millis(1));
         }
+        // With rings, the kernel calls the mount dead a moment after the process is.
+        while !is_dead(&self.mountpoint) {
+            ensure!(Instant::now() < end, "the mount survives its daemon");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.pid = 0;
         Ok(())
     }
@@ -242,6 +247,10 @@ fn cache_arguments(origin: &Path, store: &Path, mountpoint: &Path, options: &[&s
 }
 
 /// Whether there is such a process, and it is more than a zombie that its parent has not yet asked for.
+fn is_dead(mountpoint: &Path) -> bool {
+    rustix::fs::statfs(mountpoint).err() == Some(rustix::io::Errno::NOTCONN)
+}
+
 /// Whether any thread of it lives: the first may be gone while another is inside a system call, and holds what is open.
 fn is_running(pid: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };

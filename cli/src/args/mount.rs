@@ -170,7 +170,7 @@ struct OptionArgs {
     #[arg(long, value_name = "SIZE")]
     read_ahead: Option<Size>,
     /// How requests come from the kernel: `auto` is io_uring where it is switched on, else /dev/fuse.
-    #[arg(long, value_name = "HOW", value_parser = transport(), default_value = "auto")]
+    #[arg(long, value_name = "HOW", value_parser = transport(), default_value = "auto", env = "HITHER_TRANSPORT")]
     transport: Transport,
     /// Threads that take requests from /dev/fuse [default: one a processor, 2 to 16].
     #[arg(long, value_name = "N")]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::args::umount::Args;
@@ -14,6 +14,9 @@ use crate::control::registry;
 use crate::failure::{DONE, code_of, of_mounting};
 use crate::mountinfo;
 use crate::output::complain;
+
+/// How long a daemon is waited for whose mount is gone: a call that the kernel does not let it end may take for ever.
+const END: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 /// Unmounts one after the other, going on after a failure; the exit code is that of the gravest.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -54,7 +57,14 @@ fn unmount(located: &Located, lazy: bool) -> anyhow::Result<()> {
     }
     let Some(process) = process else { return Ok(()) };
     let mut fds = [PollFd::new(&process, PollFlags::IN)];
-    rustix::io::retry_on_intr(|| poll(&mut fds, None)).context("cannot wait for the daemon")?;
+    let ended =
+        rustix::io::retry_on_intr(|| poll(&mut fds, Some(&END))).context("cannot wait for the daemon")?;
+    if ended == 0 {
+        complain(&format!(
+            "{} is unmounted; its daemon ends once the call returns that holds it (a hung disk or server below?)",
+            located.mount.mountpoint.display()
+        ));
+    }
     Ok(())
 }
 

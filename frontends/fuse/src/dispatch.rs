@@ -257,7 +257,7 @@ impl Dispatcher {
         let errno = match error.errno() {
             Errno::NOSYS if !self.is_unserved(&request.operation) => Errno::OPNOTSUPP,
             // Marks a mount point whose daemon is gone (`clear_stale`).
-            Errno::NOTCONN => Errno::IO,
+            Errno::NOTCONN | Errno::CONNABORTED => Errno::IO,
             errno => errno,
         };
         // What the watchdog has answered it has counted.

@@ -22,7 +22,7 @@ use crate::protocol::init::{Agreement, Answer, Wishes, negotiate};
 use crate::protocol::wire::Wire;
 use crate::stats::{DataPath, RequestPath, Stats};
 use crate::transport::dev::{Device, Transport};
-use crate::transport::ring;
+use crate::transport::ring::{self, Rings};
 use crate::watchdog;
 
 /// A living mount. Dropping it unmounts, lazily.
@@ -32,7 +32,9 @@ pub struct Session {
     transport: Transport,
     watchdog: Mutex<Option<JoinHandle<()>>>,
     passthrough: Option<&'static str>,
-    path: RequestPath,
+    rings: Option<Rings>,
+    /// Why not, if there are none.
+    no_rings: String,
 }
 
 /// Ends a mount from elsewhere: a signal handler's thread, a control socket.
@@ -94,17 +96,18 @@ fn start(fs: Arc<dyn FileSystem>, device: Device, remote: Remote, options: &Opti
     let threads = |source| Error::Threads { source };
     let watchdog = watchdog::start(dispatcher.clone()).map_err(threads)?;
     let started = open_paths(&device, &dispatcher, &agreement, no_rings, &remote, options);
-    let (path, transport) = started.inspect_err(|_| dispatcher.bell.end())?;
+    let Paths { rings, no_rings, transport } = started.inspect_err(|_| dispatcher.bell.end())?;
     let session = Session {
         remote,
         transport,
         dispatcher,
         watchdog: Mutex::new(Some(watchdog)),
         passthrough: no_passthrough,
-        path,
+        rings,
+        no_rings,
     };
     tracing::info!(
-        mountpoint = %session.remote.path.display(), minor = agreement.minor, requests = %session.path,
+        mountpoint = %session.remote.path.display(), minor = agreement.minor, requests = %session.request_path(),
         data_path = %session.data_path(), "mounted"
     );
     Ok(session)
@@ -121,6 +124,13 @@ fn why_no_rings(wish: options::Transport) -> Option<String> {
     }
 }
 
+/// Who takes requests.
+struct Paths {
+    rings: Option<Rings>,
+    no_rings: String,
+    transport: Transport,
+}
+
 /// Starts whoever takes requests: queues over io_uring, or else several at `/dev/fuse`; one is needed there anyhow.
 fn open_paths(
     device: &Arc<Device>,
@@ -129,7 +139,7 @@ fn open_paths(
     no_rings: Option<String>,
     remote: &Remote,
     options: &Options,
-) -> Result<(RequestPath, Transport)> {
+) -> Result<Paths> {
     let max_write = agreement.max_write as usize;
     let rings = match no_rings {
         Some(why) => Err(why),
@@ -142,13 +152,14 @@ fn open_paths(
             )
             .map_err(|error| format!("the kernel refuses io_uring: {error}")),
     };
-    let (path, threads) = match rings {
-        Ok(queues) => (RequestPath::Ring { queues }, 1),
+    let (rings, no_rings, threads) = match rings {
+        Ok(rings) => (Some(rings), String::new(), 1),
         Err(why) if options.transport == options::Transport::Uring => return Err(Error::NoRings { why }),
-        Err(why) => (RequestPath::Dev { why }, options.threads),
+        Err(why) => (None, why, options.threads),
     };
     let transport = Transport::start(device, dispatcher.clone(), threads, max_write, remote.is_gone.clone());
-    Ok((path, transport.map_err(|source| Error::Threads { source })?))
+    let transport = transport.map_err(|source| Error::Threads { source })?;
+    Ok(Paths { rings, no_rings, transport })
 }
 
 /// The first exchange.
@@ -238,15 +249,22 @@ impl Session {
         let (backing_ids, opens_unbacked) = dispatcher.backings.counts();
         Stats {
             data_path: self.data_path(),
-            requests: self.path.clone(),
+            requests: self.request_path(),
             opens_unbacked: opens_unbacked as u64,
-            threads: self.transport.threads(),
+            threads: self.transport.threads() + self.rings.as_ref().map_or(0, Rings::threads),
             pool_threads: dispatcher.pool.load().0,
             in_flight: dispatcher.in_flight.len(),
             nodes: dispatcher.nodes.len(),
             files: dispatcher.files.len(),
             backing_ids,
             ..dispatcher.counters.snapshot()
+        }
+    }
+
+    fn request_path(&self) -> RequestPath {
+        match &self.rings {
+            Some(rings) => RequestPath::Ring { queues: rings.queues() },
+            None => RequestPath::Dev { why: self.no_rings.clone() },
         }
     }
 
@@ -268,6 +286,9 @@ impl Session {
     /// Waits until the mount is gone, by whoever's hand, and the last that was open on it is closed.
     pub fn join(&self) {
         self.transport.join();
+        if let Some(rings) = &self.rings {
+            rings.join();
+        }
         self.dispatcher.bell.end();
         if let Some(watchdog) = self.watchdog.lock().take() {
             let _ = watchdog.join();

@@ -51,7 +51,7 @@ pub(super) fn is_stale(path: &Path) -> bool {
     top_mount(path).is_some_and(|path| is_dead(&path))
 }
 
-/// Whether the kernel itself says that the daemon is gone. Ours never answers ENOTCONN, and the space of a file system is
+/// Whether the kernel itself says that the daemon is gone. Ours never answers so, and the space of a file system is
 /// never told from a cache, as attributes are.
 fn is_dead(path: &Path) -> bool {
     let (answer, wait) = mpsc::channel();
@@ -60,7 +60,9 @@ fn is_dead(path: &Path) -> bool {
     let asked = hither_rt::thread::spawn("stale-check", move || {
         let _ = answer.send(rustix::fs::statfs(&path).err());
     });
-    asked.is_ok() && wait.recv_timeout(PATIENCE) == Ok(Some(Errno::NOTCONN))
+    let answer = if asked.is_ok() { wait.recv_timeout(PATIENCE).ok().flatten() } else { None };
+    // CONNABORTED: it went while it was being asked.
+    matches!(answer, Some(Errno::NOTCONN | Errno::CONNABORTED))
 }
 
 /// A line of `/proc/self/mountinfo` (`proc(5)`).

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak, mpsc};
 use std::thread::ThreadId;
 
-use hither_rt::sync::Mutex;
+use hither_rt::clock::Duration;
+use hither_rt::sync::{Condvar, Mutex};
 use hither_sys::fuse_ring::{Came, FIXED_AT, Held, Ring, Slots};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -44,11 +45,54 @@ pub(crate) fn possible_processors() -> usize {
     last.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |last| last + 1)
 }
 
+/// How long [`Rings::join`] waits for threads that may be stuck.
+const JOIN: Duration = Duration::from_secs(1);
+
 struct Shared {
     device: Arc<Device>,
     dispatcher: Arc<Dispatcher>,
     payload: usize,
     replacements: AtomicUsize,
+    threads: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// The running rings.
+pub(crate) struct Rings {
+    shared: Arc<Shared>,
+    queues: usize,
+}
+
+impl Rings {
+    /// Queues: one a processor.
+    pub(crate) fn queues(&self) -> usize {
+        self.queues
+    }
+
+    /// Threads that serve them.
+    pub(crate) fn threads(&self) -> usize {
+        *self.shared.threads.lock()
+    }
+
+    /// Waits for the threads, whose mount is gone. One that is stuck in a call may be left.
+    pub(crate) fn join(&self) {
+        let mut threads = self.shared.threads.lock();
+        while *threads > 0 {
+            if self.shared.changed.wait_for(&mut threads, JOIN).timed_out() {
+                return;
+            }
+        }
+    }
+}
+
+/// Counts a thread of a ring while it lives.
+struct Counted(Arc<Shared>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        *self.0.threads.lock() -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 /// Has every processor's queue served over a ring.
@@ -59,7 +103,7 @@ pub(crate) fn start(
     device: &Arc<Device>,
     dispatcher: &Arc<Dispatcher>,
     max_write: usize,
-) -> io::Result<usize> {
+) -> io::Result<Rings> {
     let queues = possible_processors();
     let depth = COMMANDS.div_ceil(queues).max(DEPTH_MIN).min(usize::from(u16::MAX / 4)) as u16;
     let shared = Arc::new(Shared {
@@ -67,6 +111,8 @@ pub(crate) fn start(
         dispatcher: dispatcher.clone(),
         payload: max_write.max(PAYLOAD_MIN),
         replacements: AtomicUsize::new(0),
+        threads: Mutex::default(),
+        changed: Condvar::new(),
     });
     let (said, opened) = mpsc::channel();
     for queue in 0..queues {
@@ -74,7 +120,7 @@ pub(crate) fn start(
     }
     drop(said);
     opened.iter().take(queues).collect::<io::Result<()>>()?;
-    Ok(queues)
+    Ok(Rings { shared, queues })
 }
 
 fn start_thread(
@@ -83,8 +129,10 @@ fn start_thread(
     depth: u16,
     said: mpsc::Sender<io::Result<()>>,
 ) -> io::Result<()> {
-    let shared = shared.clone();
+    *shared.threads.lock() += 1;
+    let counted = Counted(shared.clone());
     let run = move || {
+        let shared = counted.0.clone();
         pin(number);
         let ring = Ring::open(shared.device.as_fd(), number, depth, shared.payload);
         let opened = ring.as_ref().map(|_| ()).map_err(copy_of);
@@ -92,6 +140,7 @@ fn start_thread(
         if let Ok(ring) = ring {
             Queue::new(shared, number, ring.slots().clone()).serve(ring);
         }
+        drop(counted);
     };
     hither_rt::thread::spawn(&format!("fuse-ring-{number}"), run).map(drop)
 }
