@@ -208,15 +208,12 @@ pub struct Ring {
     slots: Arc<Slots>,
     device: OwnedFd,
     queue: u16,
-    /// Slots that the kernel was told of: the first ones.
-    registered: u16,
-    /// Commands that wait.
-    waiting: u16,
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if self.waiting > 0 {
+        let waiting = self.slots.owners.iter().any(|owner| owner.load(Ordering::Acquire) == owner::KERNEL);
+        if waiting {
             // The kernel gives up these commands some time after the ring's end: the memory must not be another's.
             std::mem::forget(self.slots.clone());
         }
@@ -235,11 +232,11 @@ pub fn may_have_rings() -> io::Result<()> {
 }
 
 impl Ring {
-    /// Opens the ring of a queue of the session of `device`, with up to `depth` slots for requests of up to `payload`
-    /// bytes. The kernel uses rings once every queue has one: `0` to the number of possible processors.
+    /// Opens the ring of a queue of the session of `device`, and has `depth` commands of up to `payload` bytes wait in
+    /// it. The kernel uses rings once every queue has one: `0` to the number of possible processors.
     ///
-    /// Only one command waits at a time, further slots are used as those before are busy: what the kernel has handed to a
-    /// thread nobody else can serve, and what it has not yet, another ring of the queue can.
+    /// `depth` has to be ample: a request that comes when no command waits stays in the kernel until some other request of
+    /// the queue is answered; a command that is registered later does not take it.
     ///
     /// # Errors
     /// EOPNOTSUPP if the session did not ask for rings, EINVAL if `payload` is too small; the kernel goes on with
@@ -248,10 +245,8 @@ impl Ring {
         // One more for the bell.
         let ring = set_up((u32::from(depth) + 1).next_power_of_two())?;
         let device = device.try_clone_to_owned()?;
-        let mut ring =
-            Ring { ring, slots: Slots::new(depth, payload)?, device, queue, registered: 0, waiting: 0 };
-        ring.listen()?;
-        ring.register_next()?;
+        let mut ring = Ring { ring, slots: Slots::new(depth, payload)?, device, queue };
+        ring.register()?;
         Ok(ring)
     }
 
@@ -260,30 +255,32 @@ impl Ring {
         &self.slots
     }
 
-    /// Has a command wait in a further slot.
-    fn register_next(&mut self) -> io::Result<()> {
-        let slot = self.registered;
-        let area = |begin: *mut u8, len| libc::iovec { iov_base: begin.cast(), iov_len: len };
-        let areas =
-            [area(self.slots.head_at(slot), HEAD), area(self.slots.payload_at(slot), self.slots.payload)];
-        let mut entry = self.command(REGISTER, slot, 0, Some(areas.as_ptr() as u64));
-        // SAFETY: `Entry128` begins with the kernel's `struct io_uring_sqe`, of which this is the field `len`; the crate has
-        // no other way to set it.
-        unsafe { (&raw mut entry).cast::<u8>().add(SQE_LEN_AT).cast::<u32>().write(SEGMENTS) };
-        self.push(slot, &entry)?;
-        self.registered += 1;
+    fn register(&mut self) -> io::Result<()> {
+        let slots = self.slots.clone();
+        let depth = slots.owners.len() as u16;
+        let areas: Vec<[libc::iovec; 2]> = (0..depth)
+            .map(|slot| {
+                let area = |begin: *mut u8, len| libc::iovec { iov_base: begin.cast(), iov_len: len };
+                [area(slots.head_at(slot), HEAD), area(slots.payload_at(slot), slots.payload)]
+            })
+            .collect();
+        for (slot, areas) in (0..depth).zip(&areas) {
+            let mut entry = self.command(REGISTER, slot, 0, Some(areas.as_ptr() as u64));
+            // SAFETY: `Entry128` begins with the kernel's `struct io_uring_sqe`, of which this is the field `len`; the
+            // crate has no other way to set it.
+            unsafe { (&raw mut entry).cast::<u8>().add(SQE_LEN_AT).cast::<u32>().write(SEGMENTS) };
+            self.push(slot, &entry)?;
+        }
+        self.listen()?;
         // The areas are read here.
         self.ring.submit()?;
-        let mut refused = None;
-        if self.registered == 1 {
-            let mut came = Vec::new();
-            self.take(&mut came);
-            refused = came.into_iter().find_map(|came| match came {
-                Came::Ended(errno) => Some(errno),
-                _ => None,
-            });
+        let mut came = Vec::new();
+        self.take(&mut came);
+        match came.into_iter().find_map(|came| if let Came::Ended(errno) = came { Some(errno) } else { None })
+        {
+            Some(errno) => Err(errno.into()),
+            None => Ok(()),
         }
-        refused.map_or(Ok(()), |errno| Err(errno.into()))
     }
 
     fn command(&self, what: u32, slot: u16, commit_id: u64, address: Option<u64>) -> Entry128 {
@@ -300,7 +297,6 @@ impl Ring {
         if !self.slots.pass(slot, owner::FREE, owner::KERNEL) {
             return Err(Errno::BUSY.into());
         }
-        self.waiting += 1;
         self.push_entry(entry)
     }
 
@@ -340,9 +336,6 @@ impl Ring {
 
     /// Sends commits out, waits, and appends what came.
     pub fn wait(&mut self, came: &mut Vec<Came>) -> io::Result<()> {
-        if self.waiting == 0 && usize::from(self.registered) < self.slots.owners.len() {
-            self.register_next()?;
-        }
         match self.ring.submit_and_wait(1) {
             Ok(_) => {}
             // EBUSY: completions have to be taken first.
@@ -360,14 +353,13 @@ impl Ring {
     }
 
     fn take(&mut self, came: &mut Vec<Came>) {
-        let (slots, waiting) = (&self.slots, &mut self.waiting);
+        let slots = &self.slots;
         came.extend(self.ring.completion().map(|entry: cqueue::Entry| {
             if entry.user_data() == BELL {
                 return Came::Bell;
             }
             let slot = entry.user_data() as u16;
             slots.pass(slot, owner::KERNEL, owner::FREE);
-            *waiting -= 1;
             if entry.result() < 0 {
                 Came::Ended(Errno::from_raw_os_error(-entry.result()))
             } else {
@@ -415,7 +407,8 @@ mod tests {
             eprintln!("skipped: no io_uring here");
             return;
         }
-        let null = std::fs::File::open("/dev/null").unwrap();
-        assert!(Ring::open(std::os::fd::AsFd::as_fd(&null), 0, 2, 8192).is_err());
+        let other = rustix::fs::memfd_create("no-session", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        let refused = Ring::open(std::os::fd::AsFd::as_fd(&other), 0, 2, 8192).err().unwrap();
+        assert_eq!(refused.raw_os_error(), Some(libc::EOPNOTSUPP));
     }
 }

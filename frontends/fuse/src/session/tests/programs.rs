@@ -86,7 +86,7 @@ fn a_mount_whose_threads_are_all_stuck_gets_others_and_can_end_without_them() {
         }
         Ok(())
     });
-    let mounted = Mounted::new(fs);
+    let mounted = Mounted::with(fs, &Options { transport: options::Transport::Dev, ..Options::default() });
     let mut programs: Vec<Child> = (0..4).map(|_| waiting(&mounted.path("fine"))).collect();
     until("4 programs hang", || mounted.session.stats().stuck == 4);
     assert_eq!(fs::read(mounted.path("fine")).unwrap(), b"bytes");
@@ -100,6 +100,44 @@ fn a_mount_whose_threads_are_all_stuck_gets_others_and_can_end_without_them() {
     assert_eq!(mounted.session.stats().in_flight, 4);
     let_go.store(true, Ordering::SeqCst);
     until("they come back", || mounted.session.stats().in_flight == 0);
+}
+
+#[test]
+fn a_stuck_ring_gets_another_beside_it() {
+    if !can_mount() {
+        return;
+    }
+    let fs = Scripted::new();
+    fs.add("fine", b"bytes");
+    let let_go = Arc::new(AtomicBool::new(false));
+    let waits = let_go.clone();
+    fs.set_hook(move |_, operation| {
+        while operation == "statfs" && !waits.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    });
+    let mounted = Mounted::new(fs);
+    let RequestPath::Ring { queues } = mounted.session.stats().requests else {
+        eprintln!("skipped: no FUSE over io_uring here");
+        return;
+    };
+    let mut program = waiting(&mounted.path("fine"));
+    until("a ring is stuck", || mounted.session.stats().stuck == 1);
+    until("another serves", || mounted.session.stats().threads == queues + 2);
+    // On every processor, many at once.
+    for _ in 0..100 {
+        let readers: Vec<_> = (0..8)
+            .map(|_| {
+                let path = mounted.path("fine");
+                std::thread::spawn(move || fs::read(path).unwrap())
+            })
+            .collect();
+        assert!(readers.into_iter().all(|reader| reader.join().unwrap() == b"bytes"));
+    }
+    let_go.store(true, Ordering::SeqCst);
+    assert!(program.wait().is_ok());
+    until("it has ended", || mounted.session.stats().in_flight == 0);
 }
 
 /// Runs a shell command as an ordinary user.
