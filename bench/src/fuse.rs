@@ -99,6 +99,8 @@ pub fn measure(settings: &Settings) -> anyhow::Result<Report> {
     })
 }
 
+/// What is done in a folder; how many operations that was.
+type Work = fn(&Path) -> anyhow::Result<u64>;
 type Subject = (&'static str, PathBuf, Vec<u32>);
 
 fn create(folder: &Path) -> anyhow::Result<u64> {
@@ -135,14 +137,14 @@ fn names(
 ) -> anyhow::Result<()> {
     let goal = |free, pinned| Goal::AtMost(if client == Client::Free { free } else { pinned });
     let folder = move |tree: &Path, round: usize| tree.join(format!("{}-{round}", client.name()));
-    let contenders = |work: fn(&Path) -> anyhow::Result<u64>| {
+    let contenders = |work: Work| {
         let contender = |(name, tree, pids): &Subject| {
             let tree = tree.clone();
             Contender::new(name, pids, move |round| work(&folder(&tree, round)))
         };
         subjects.iter().map(contender).collect::<Vec<_>>()
     };
-    let works: [(&str, fn(&Path) -> anyhow::Result<u64>, Goal); 3] = [
+    let works: [(&str, Work, Goal); 3] = [
         ("create and close", create, goal(50.0, 30.0)),
         ("open and close, no backing", open, goal(20.0, 12.0)),
         ("unlink", unlink, goal(32.0, 22.0)),

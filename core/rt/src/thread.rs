@@ -30,6 +30,14 @@ pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<Join
     })
 }
 
+/// A thread, as long as it runs.
+pub use std::thread::ThreadId;
+
+/// Which thread this is.
+pub fn current() -> ThreadId {
+    std::thread::current().id()
+}
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads for work that may block for long. It starts one whenever work waits and none is idle, up to a limit; beyond

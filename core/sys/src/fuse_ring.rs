@@ -220,6 +220,14 @@ impl Drop for Ring {
     }
 }
 
+/// Queues of a session: one for each possible processor.
+pub fn queues() -> usize {
+    let listed = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    // `0-63`: the last number is the highest.
+    let last = listed.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok());
+    last.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |last| last + 1)
+}
+
 fn set_up(entries: u32) -> io::Result<IoUring<Entry128>> {
     let mut builder = IoUring::<Entry128>::builder();
     builder.setup_cqsize(2 * entries).setup_single_issuer().setup_defer_taskrun();

@@ -266,6 +266,12 @@ impl Backings {
         drop(opens);
         drop(ended);
     }
+
+    /// The mount is gone, `known` with it: its id ends, whether its opens were closed or not.
+    pub(crate) fn end(&self, known: &Known) {
+        let ended = known.opens.lock().backing.take();
+        drop(ended);
+    }
 }
 
 #[cfg(test)]

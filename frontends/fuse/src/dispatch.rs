@@ -110,6 +110,27 @@ impl Dispatcher {
         destination: Destination,
         reply: &mut Reply,
     ) -> bool {
+        let unhurt = destination.clone();
+        let served = catch_unwind(AssertUnwindSafe(|| self.serve_once(arrived, destination, reply)));
+        served.unwrap_or_else(|_| {
+            // Not in a handler, where it is caught: the thread goes on, and nobody waits for ever.
+            self.counters.panics.add(1);
+            tracing::error!(
+                "serving a request panicked; this is a bug, please report it with the line above"
+            );
+            if let Some(header) = arrived.message().header() {
+                let _ = unhurt.channel.answer(unhurt.slot, header.unique, -Errno::IO.raw_os_error(), &[]);
+            }
+            true
+        })
+    }
+
+    fn serve_once(
+        self: &Arc<Self>,
+        arrived: &mut impl Arrived,
+        destination: Destination,
+        reply: &mut Reply,
+    ) -> bool {
         let request = match decode::decode(arrived.message(), self.dialect) {
             Ok(request) => request,
             Err(malformed) => {

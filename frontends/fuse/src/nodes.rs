@@ -262,6 +262,14 @@ impl Nodes {
         ids
     }
 
+    /// All ids but the root's.
+    pub(crate) fn all(&self) -> Vec<Arc<Known>> {
+        let of = |shard: &Mutex<Shard>| -> Vec<Arc<Known>> {
+            shard.lock().by_id.values().map(|slot| slot.known.clone()).collect()
+        };
+        self.shards.iter().flat_map(of).collect()
+    }
+
     /// How many ids the kernel knows.
     pub(crate) fn len(&self) -> usize {
         1 + self.shards.iter().map(|shard| shard.lock().by_id.len()).sum::<usize>()

@@ -289,6 +289,11 @@ impl Session {
         if let Some(rings) = &self.rings {
             rings.join();
         }
+        // The kernel keeps a session for a moment, and files that back its opens with it, which would keep the file systems
+        // below from being unmounted.
+        for known in self.dispatcher.nodes.all() {
+            self.dispatcher.backings.end(&known);
+        }
         self.dispatcher.bell.end();
         if let Some(watchdog) = self.watchdog.lock().take() {
             let _ = watchdog.join();

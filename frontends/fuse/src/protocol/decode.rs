@@ -33,6 +33,11 @@ impl<'a> Message<'a> {
         Message { header, fixed: None, rest }
     }
 
+    /// Its header, if it is long enough.
+    pub(crate) fn header(&self) -> Option<InHeader> {
+        InHeader::take(&mut { self.header })
+    }
+
     /// A message whose operation's fixed part, with any bytes behind it, came apart from what follows.
     pub(crate) fn apart(header: &'a [u8], fixed: &'a [u8], rest: &'a [u8]) -> Self {
         Message { header, fixed: Some(fixed), rest }
@@ -188,7 +193,7 @@ impl Iterator for Forgets<'_> {
 
 /// Reads a message.
 pub(crate) fn decode(message: Message<'_>, dialect: Dialect) -> Result<Request<'_>, Malformed> {
-    let header = InHeader::take(&mut { message.header }).ok_or(Malformed(None))?;
+    let header = message.header().ok_or(Malformed(None))?;
     let mut rest = message.rest;
     let extensions = usize::from(header.total_extlen) * 8;
     let group = match rest.len().checked_sub(extensions) {

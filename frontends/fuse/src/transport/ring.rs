@@ -7,12 +7,13 @@
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak, mpsc};
-use std::thread::ThreadId;
+use std::sync::{Arc, mpsc};
 
 use hither_rt::clock::Duration;
 use hither_rt::sync::{Condvar, Mutex};
-use hither_sys::fuse_ring::{Came, FIXED_AT, Held, Ring, Slots};
+use hither_rt::thread::{self, ThreadId};
+use hither_sys::fuse_ring::{self, Came, FIXED_AT, Held, Ring, Slots};
+use hither_vfs::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::Channel;
@@ -36,14 +37,6 @@ const DEPTH_OF_REPLACEMENT: u16 = 32;
 const REPLACEMENTS_MAX: usize = 16;
 /// The smallest payload that the kernel accepts (`FUSE_MIN_READ_BUFFER`).
 const PAYLOAD_MIN: usize = 8192;
-
-/// Possible processors: the kernel wants a queue for each of them.
-pub(crate) fn possible_processors() -> usize {
-    let listed = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    // `0-63`: the last number is the highest.
-    let last = listed.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok());
-    last.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |last| last + 1)
-}
 
 /// How long [`Rings::join`] waits for threads that may be stuck.
 const JOIN: Duration = Duration::from_secs(1);
@@ -104,7 +97,7 @@ pub(crate) fn start(
     dispatcher: &Arc<Dispatcher>,
     max_write: usize,
 ) -> io::Result<Rings> {
-    let queues = possible_processors();
+    let queues = fuse_ring::queues();
     let depth = COMMANDS.div_ceil(queues).max(DEPTH_MIN).min(usize::from(u16::MAX / 4)) as u16;
     let shared = Arc::new(Shared {
         device: device.clone(),
@@ -142,7 +135,8 @@ fn start_thread(
         }
         drop(counted);
     };
-    hither_rt::thread::spawn(&format!("fuse-ring-{number}"), run).map(drop)
+    // Where it cannot be started, `run` is dropped, and no thread counted.
+    thread::spawn(&format!("fuse-ring-{number}"), run).map(drop)
 }
 
 fn copy_of(error: &io::Error) -> io::Error {
@@ -167,7 +161,7 @@ enum Answer {
     /// The slot was held, by the ring's thread itself.
     Staged {
         slot: u16,
-        header: [u8; 16],
+        header: OutHeader,
         /// Bytes of payload that are in the slot already.
         in_place: usize,
         bytes: Vec<u8>,
@@ -178,20 +172,19 @@ enum Answer {
 struct Queue {
     number: u16,
     slots: Arc<Slots>,
-    thread: ThreadId,
+    owner: ThreadId,
     outbox: Mutex<Vec<Answer>>,
     shared: Arc<Shared>,
-    itself: Weak<Queue>,
 }
 
 impl Channel for Queue {
     fn answer(&self, slot: u32, unique: u64, error: i32, body: &[IoSlice<'_>]) -> io::Result<()> {
         let slot = slot as u16;
         let length: usize = body.iter().map(|part| part.len()).sum();
-        let header = OutHeader { len: (OutHeader::SIZE + length) as u32, error, unique }.to_bytes();
+        let header = OutHeader { len: (OutHeader::SIZE + length) as u32, error, unique };
         let answer = match self.slots.hold(slot) {
             Some(mut held) => {
-                place(&mut held, header, body.iter().map(|part| &**part))?;
+                place(&mut held, header, body.iter().map(|part| &**part));
                 Answer::Placed(slot)
             }
             None => {
@@ -200,12 +193,15 @@ impl Channel for Queue {
                     (Some(only), None) if self.slots.is_payload(slot, only) => only.len(),
                     _ => 0,
                 };
-                let bytes = if in_place > 0 { Vec::new() } else { body.concat_parts(length) };
+                let mut bytes = Vec::new();
+                if in_place == 0 {
+                    body.iter().for_each(|part| bytes.extend_from_slice(part));
+                }
                 Answer::Staged { slot, header, in_place, bytes }
             }
         };
         self.outbox.lock().push(answer);
-        if std::thread::current().id() != self.thread {
+        if thread::current() != self.owner {
             self.slots.ring_bell();
         }
         Ok(())
@@ -213,9 +209,7 @@ impl Channel for Queue {
 
     fn replace_thread(&self) -> bool {
         let shared = &self.shared;
-        if self.itself.strong_count() == 0
-            || shared.replacements.fetch_add(1, Ordering::Relaxed) >= REPLACEMENTS_MAX
-        {
+        if shared.replacements.fetch_add(1, Ordering::Relaxed) >= REPLACEMENTS_MAX {
             shared.replacements.fetch_sub(1, Ordering::Relaxed);
             return false;
         }
@@ -224,35 +218,30 @@ impl Channel for Queue {
         let started = start_thread(shared, self.number, DEPTH_OF_REPLACEMENT, said);
         if let Err(error) = &started {
             tracing::error!(%error, "cannot replace a stuck thread");
+            shared.replacements.fetch_sub(1, Ordering::Relaxed);
         }
         started.is_ok()
     }
 }
 
-trait ConcatParts {
-    fn concat_parts(&self, length: usize) -> Vec<u8>;
-}
-
-impl ConcatParts for [IoSlice<'_>] {
-    fn concat_parts(&self, length: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(length);
-        for part in self {
-            bytes.extend_from_slice(part);
-        }
-        bytes
-    }
-}
-
 /// Puts an answer into its slot.
-fn place<'a>(held: &mut Held, header: [u8; 16], parts: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
+fn place<'a>(held: &mut Held, header: OutHeader, parts: impl Iterator<Item = &'a [u8]>) {
     let mut at = 0;
     for part in parts {
-        let room = held.room_mut().get_mut(at..at + part.len());
-        room.ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(part);
+        match held.room_mut().get_mut(at..at + part.len()) {
+            Some(room) => room.copy_from_slice(part),
+            None => {
+                tracing::error!(
+                    "an answer is longer than any request allows; this is a bug, please report it"
+                );
+                let header =
+                    OutHeader { len: OutHeader::SIZE as u32, error: -Errno::IO.raw_os_error(), ..header };
+                return held.answer(header.to_bytes(), 0);
+            }
+        }
         at += part.len();
     }
-    held.answer(header, at);
-    Ok(())
+    held.answer(header.to_bytes(), at);
 }
 
 /// A request in a slot. One with a payload keeps the slot; of one without, the slot is lent to the answer.
@@ -281,14 +270,8 @@ fn head_of(held: &Held) -> Head {
 
 impl Queue {
     fn new(shared: Arc<Shared>, number: u16, slots: Arc<Slots>) -> Arc<Self> {
-        Arc::new_cyclic(|itself| Queue {
-            number,
-            slots,
-            thread: std::thread::current().id(),
-            outbox: Mutex::default(),
-            shared,
-            itself: itself.clone(),
-        })
+        let owner = thread::current();
+        Arc::new(Queue { number, slots, owner, outbox: Mutex::default(), shared })
     }
 
     /// Serves until the mount is gone.
@@ -306,7 +289,10 @@ impl Queue {
                 match what {
                     Came::Request(slot) => self.serve_slot(*slot, &mut reply),
                     Came::Bell => {}
-                    Came::Ended(_) => is_over = true,
+                    Came::Ended(Errno::NOTCONN | Errno::CONNABORTED) => is_over = true,
+                    Came::Ended(error) => {
+                        tracing::error!(%error, "the kernel refused an answer; this is a bug, please report it");
+                    }
                 }
                 self.send_answers(&mut ring);
                 // The next may take its time.
@@ -345,9 +331,9 @@ impl Queue {
                 Answer::Staged { slot, header, in_place, bytes } => {
                     let Some(mut held) = self.slots.hold(slot) else { continue };
                     if in_place > 0 {
-                        held.answer(header, in_place);
-                    } else if let Err(error) = place(&mut held, header, [&bytes[..]].into_iter()) {
-                        tracing::error!(%error, "an answer is longer than its request allows; this is a bug");
+                        held.answer(header.to_bytes(), in_place);
+                    } else {
+                        place(&mut held, header, std::iter::once(&bytes[..]));
                     }
                     slot
                 }
