@@ -248,8 +248,9 @@ fn cache_arguments(origin: &Path, store: &Path, mountpoint: &Path, options: &[&s
 
 /// Whether there is such a process, and it is more than a zombie that its parent has not yet asked for.
 fn is_dead(mountpoint: &Path) -> bool {
-    // ACCES: it is another user's, and that is said first.
-    matches!(rustix::fs::statfs(mountpoint), Err(rustix::io::Errno::NOTCONN | rustix::io::Errno::ACCESS))
+    let asked = rustix::fs::stat(mountpoint);
+    // ACCES: it is another user's, which is said first.
+    matches!(asked, Err(rustix::io::Errno::NOTCONN | rustix::io::Errno::ACCESS))
 }
 
 /// Whether any thread of it lives: the first may be gone while another is inside a system call, and holds what is open.

@@ -2,13 +2,15 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::args::umount::Args;
-use crate::control::client::{Located, Mounts};
+use crate::control::client::{Client, Located, Mounts};
 use crate::control::protocol::Operation;
 use crate::control::registry;
 use crate::failure::{DONE, code_of, of_mounting};
@@ -16,7 +18,10 @@ use crate::mountinfo;
 use crate::output::complain;
 
 /// How long a daemon is waited for whose mount is gone: a call that the kernel does not let it end may take for ever.
-const END: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+const END: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+
+/// How often it is looked whether the mount is gone while its daemon does not answer.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Unmounts one after the other, going on after a failure; the exit code is that of the gravest.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -39,12 +44,12 @@ fn one(mountpoint: &Path, lazy: bool) -> anyhow::Result<()> {
 }
 
 fn unmount(located: &Located, lazy: bool) -> anyhow::Result<()> {
-    let mut client = located.connect()?;
+    let client = located.connect()?;
     let pid = i32::try_from(client.pid()?).ok().and_then(Pid::from_raw);
     // Opened before the mount goes, so that it cannot be another process's.
     let process = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())).transpose();
     let process = process.context("cannot watch the daemon")?;
-    match client.request(Operation::Unmount { lazy }, &mut |_| ()) {
+    match ask(client, lazy, located)? {
         Ok(_) => {}
         // It may have ended before its answer was out,
         Err(_) if !is_mounted(located) => {}
@@ -66,6 +71,23 @@ fn unmount(located: &Located, lazy: bool) -> anyhow::Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Asks the daemon. One that is ending, and cannot for a call that the kernel does not let it leave, neither answers nor
+/// hangs up: the end of the mount is an answer too.
+fn ask(mut client: Client, lazy: bool, located: &Located) -> anyhow::Result<anyhow::Result<()>> {
+    let (said, answer) = mpsc::channel();
+    let request = move || {
+        let _ = said.send(client.request(Operation::Unmount { lazy }, &mut |_| ()).map(drop));
+    };
+    hither_rt::thread::spawn("umount", request).context("cannot start a thread")?;
+    loop {
+        match answer.recv_timeout(LOOK) {
+            Ok(answer) => return Ok(answer),
+            Err(mpsc::RecvTimeoutError::Timeout) if is_mounted(located) => {}
+            Err(_) => return Ok(Ok(())),
+        }
+    }
 }
 
 fn is_mounted(located: &Located) -> bool {
