@@ -39,8 +39,8 @@ fn rings(root: &Path) -> anyhow::Result<()> {
         eprintln!("skipped: {RINGS_SWITCH} is not ours to switch on");
         return Ok(());
     }
-    let args = ["nextest", "run", "--no-fail-fast", "--locked", "-p", "hither-fuse", "-p", "hither-tests"];
-    let result = process::run(&mut cargo::command(root, &args));
+    let packages = ["hither-fuse", "hither-tests"].map(str::to_owned).to_vec();
+    let result = test::run(&test::Args { locked: true, packages, ..test::Args::default() }, root);
     std::fs::write(RINGS_SWITCH, before.trim())?;
     result
 }

@@ -122,25 +122,24 @@ fn start_thread(
     depth: u16,
     said: mpsc::Sender<io::Result<()>>,
 ) -> io::Result<()> {
-    *shared.threads.lock() += 1;
-    let counted = Counted(shared.clone());
+    let shared = shared.clone();
     let run = move || {
-        let shared = counted.0.clone();
         pin(number);
-        let ring = Ring::open(shared.device.as_fd(), number, depth, shared.payload);
-        let opened = ring.as_ref().map(|_| ()).map_err(copy_of);
-        let _ = said.send(opened);
-        if let Ok(ring) = ring {
-            Queue::new(shared, number, ring.slots().clone()).serve(ring);
+        match Ring::open(shared.device.as_fd(), number, depth, shared.payload) {
+            Ok(ring) => {
+                // Counted when it takes requests, not before.
+                *shared.threads.lock() += 1;
+                let _counted = Counted(shared.clone());
+                let _ = said.send(Ok(()));
+                Queue::new(shared, number, ring.slots().clone()).serve(ring);
+            }
+            Err(error) => {
+                tracing::debug!(%error, number, "a ring cannot be opened");
+                let _ = said.send(Err(error));
+            }
         }
-        drop(counted);
     };
-    // Where it cannot be started, `run` is dropped, and no thread counted.
     thread::spawn(&format!("fuse-ring-{number}"), run).map(drop)
-}
-
-fn copy_of(error: &io::Error) -> io::Error {
-    error.raw_os_error().map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error)
 }
 
 /// Pins this thread to the processor of its queue. Where that one is off, or not ours, no program runs that would mind.
