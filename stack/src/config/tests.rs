@@ -26,6 +26,7 @@ quota = { "projid 100" = "50G" }
 allow-other = true
 read-only = true
 passthrough = "off"
+transport = "dev"
 threads = 3
 origin-timeout = "1m"
 mount-flags = ["nosuid", "nodev"]
