@@ -132,7 +132,7 @@ fn unknown_keys_are_named_with_their_place_and_what_was_meant() {
                     7 |   revalidat = \"500ms\"\n    |   ^";
     assert_eq!(message, expected);
     let (line, column, message) = wrong(&FULL.replace("source =", "colour ="));
-    assert_eq!((line, column), (34, 1));
+    assert_eq!((line, column), (35, 1));
     assert!(message.contains("it may have mountpoint, allow-other,"), "{message}");
     assert!(!message.contains("store"), "keys of another type are not offered: {message}");
     let (line, column, message) = wrong("[mounts.x]\n");
@@ -150,7 +150,7 @@ fn every_other_mistake_has_its_place_too() {
         ("type = \"cache\"\n", "", 2, 1, "[mount.proj] has no `type`"),
         ("origin = \"/lustre/proj\"\n", "", 2, 1, "[mount.proj] has no `origin`"),
         ("store = \"/nvme/hither\"\n", "", 2, 1, "[mount.proj] has no `store`"),
-        ("source = \"/data\"\n", "", 31, 1, "missing field `source`"),
+        ("source = \"/data\"\n", "", 32, 1, "missing field `source`"),
         ("mountpoint = \"/mnt/proj\"\n", "", 2, 1, "[mount.proj] has no `mountpoint`"),
         ("\"/mnt/proj\"", "\"mnt/proj\"", 3, 14, "`mnt/proj` must be an absolute path"),
         ("\"/nvme/hither\"", "\"hither\"", 6, 9, "`hither` must be an absolute path"),
@@ -170,7 +170,7 @@ fn every_other_mistake_has_its_place_too() {
         ("\"9101\"", "\"some:where\"", 26, 11, "`some:where` is not an address"),
         ("fetches = 8", "fetches = 8\nfetches = 9", 18, 1, "duplicate key"),
         ("fetches = 8", "fetches = = 8", 17, 11, ""),
-        ("[mount.plain]", "[mount.plain", 31, 13, ""),
+        ("[mount.plain]", "[mount.plain", 32, 13, ""),
     ] {
         let text = FULL.replacen(from, to, 1);
         assert_ne!(text, FULL, "{from}");
