@@ -26,7 +26,6 @@ quota = { "projid 100" = "50G" }
 allow-other = true
 read-only = true
 passthrough = "off"
-transport = "dev"
 threads = 3
 origin-timeout = "1m"
 mount-flags = ["nosuid", "nodev"]
@@ -34,6 +33,7 @@ metrics = "9101"
 log = "/var/log/hither.log"
 log-level = "debug"
 read-ahead = "2M"
+transport = "dev"
 
 [mount.plain]
 mountpoint = "/mnt/plain"
