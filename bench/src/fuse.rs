@@ -1,9 +1,8 @@
 //! The front end by itself: a file system in memory behind each of its transports, beside tmpfs, and a real tree
 //! unpacked through `dir`.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::Command;
 
 use anyhow::Context as _;
 use rustix::fs::{CWD, Mode, OFlags};
@@ -11,7 +10,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use crate::clients::write_file;
 use crate::disk::{Disk, run};
 use crate::machine::Watch;
-use crate::mounts::{Hither, cpu_of_ended_daemons, program};
+use crate::mounts::{Hither, MemMount, cpu_of_ended_daemons};
 use crate::report::{Goal, Report, Row};
 use crate::turns::{Client, Contender, cpu, take};
 
@@ -35,36 +34,6 @@ impl Settings {
     }
 }
 
-/// A file system in memory behind a transport (`mem-mount`).
-struct MemMount {
-    mountpoint: PathBuf,
-    child: Child,
-    // Its end is the end of the mount.
-    stdin: Option<ChildStdin>,
-}
-
-impl MemMount {
-    fn new(transport: &str, mountpoint: &Path) -> anyhow::Result<MemMount> {
-        let mut command = Command::new(program("mem-mount")?);
-        command.args(["--transport", transport]).arg(mountpoint);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let stdin = child.stdin.take();
-        let mut said = String::new();
-        let stdout = child.stdout.take().context("no pipe")?;
-        let mount = MemMount { mountpoint: mountpoint.to_owned(), child, stdin };
-        BufReader::new(stdout).read_line(&mut said).context("mem-mount has ended")?;
-        anyhow::ensure!(said.trim_end() == "ready", "mem-mount does not start");
-        Ok(mount)
-    }
-}
-
-impl Drop for MemMount {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let _ = self.child.wait();
-    }
-}
-
 /// Measures both transports.
 pub fn measure(settings: &Settings) -> anyhow::Result<Report> {
     let disk = Disk::new(4 << 30)?;
@@ -77,16 +46,17 @@ pub fn measure(settings: &Settings) -> anyhow::Result<Report> {
         let ring = MemMount::new("uring", &disk.mountpoint("uring")?)?;
         let subjects = [
             ("raw", raw.path().to_owned(), vec![]),
-            ("dev", dev.mountpoint.clone(), vec![dev.child.id()]),
-            ("uring", ring.mountpoint.clone(), vec![ring.child.id()]),
+            ("dev", dev.mountpoint.clone(), vec![dev.pid()]),
+            ("uring", ring.mountpoint.clone(), vec![ring.pid()]),
         ];
         for client in Client::ALL {
             names(settings, client, &subjects, &mut rows)?;
         }
         two_clients(settings, &subjects, &mut rows)?;
     }
+    let archive = archive(&disk)?;
     for client in Client::ALL {
-        rows.push(unpacking(settings, &disk, client)?);
+        rows.push(unpacking(settings, &disk, &archive, client)?);
     }
     let ours = (cpu(&[])? + cpu_of_ended_daemons()).saturating_sub(cpu_before);
     Ok(Report {
@@ -175,8 +145,8 @@ fn two_clients(settings: &Settings, subjects: &[Subject], rows: &mut Vec<Row>) -
     Ok(())
 }
 
-/// A tree unpacked by `tar` through `dir`, over either transport.
-fn unpacking(settings: &Settings, disk: &Disk, client: Client) -> anyhow::Result<Row> {
+/// A tree of small files, packed.
+fn archive(disk: &Disk) -> anyhow::Result<PathBuf> {
     let tree = disk.folder("tree")?;
     for at in 0..TREE_FILES {
         let folder = tree.join((at / 50).to_string());
@@ -185,6 +155,11 @@ fn unpacking(settings: &Settings, disk: &Disk, client: Client) -> anyhow::Result
     }
     let archive = disk.root().join("tree.tar");
     run(Command::new("tar").arg("-cf").arg(&archive).arg("-C").arg(&tree).arg("."))?;
+    Ok(archive)
+}
+
+/// That tree unpacked by `tar` through `dir`, over either transport.
+fn unpacking(settings: &Settings, disk: &Disk, archive: &Path, client: Client) -> anyhow::Result<Row> {
     let below = tempfile::Builder::new().prefix("hither-bench-").tempdir_in("/dev/shm")?;
     let mount = |transport: &str, more: &[&str]| -> anyhow::Result<Hither> {
         let source = below.path().join(transport);
@@ -197,7 +172,7 @@ fn unpacking(settings: &Settings, disk: &Disk, client: Client) -> anyhow::Result
     let raw = below.path().join("raw");
     std::fs::create_dir(&raw).context("cannot make a folder")?;
     let contender = |name, tree: &Path, pids: &[u32]| {
-        let (tree, archive) = (tree.to_owned(), archive.clone());
+        let (tree, archive) = (tree.to_owned(), archive.to_owned());
         Contender::new(name, pids, move |round| {
             let folder = tree.join(round.to_string());
             std::fs::create_dir(&folder).context("cannot make a folder")?;

@@ -111,15 +111,47 @@ impl Drop for Hither {
     }
 }
 
+/// A program of ours that mounts, says `ready`, and ends with its standard input.
+#[derive(Debug)]
+struct Served {
+    child: Child,
+    // Its end is the end of the mount.
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Served {
+    fn start(mut command: Command) -> anyhow::Result<Served> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let cannot = format!("cannot start {}", command.get_program().display());
+        let mut child = command.spawn().with_context(|| cannot.clone())?;
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().context("no pipe")?);
+        let mut served = Served { child, stdin, stdout };
+        anyhow::ensure!(served.line()? == "ready", cannot);
+        Ok(served)
+    }
+
+    fn line(&mut self) -> anyhow::Result<String> {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).context("a mount's program has ended")?;
+        Ok(line.trim_end().to_owned())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
 /// A directory made slow (`slow-origin`).
 #[derive(Debug)]
 pub struct SlowOrigin {
     /// Where.
     pub mountpoint: PathBuf,
-    child: Child,
-    // Its end is the end of the mount.
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    served: Served,
 }
 
 impl SlowOrigin {
@@ -127,41 +159,41 @@ impl SlowOrigin {
     pub fn mount(source: &Path, mountpoint: &Path, round_trip: Duration) -> anyhow::Result<SlowOrigin> {
         let mut command = Command::new(program("slow-origin")?);
         command.arg("--rtt-us").arg(round_trip.as_micros().to_string()).arg(source).arg(mountpoint);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the slow origin")?;
-        let stdin = child.stdin.take();
-        let stdout = BufReader::new(child.stdout.take().context("no pipe")?);
-        let mut origin = SlowOrigin { mountpoint: mountpoint.to_owned(), child, stdin, stdout };
-        anyhow::ensure!(origin.line()? == "ready", "the slow origin does not start");
-        Ok(origin)
+        Ok(SlowOrigin { mountpoint: mountpoint.to_owned(), served: Served::start(command)? })
     }
 
     /// Its process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.served.child.id()
     }
 
     /// Requests so far, by operation.
     pub fn requests(&mut self) -> anyhow::Result<BTreeMap<String, u64>> {
-        let stdin = self.stdin.as_mut().context("the slow origin has ended")?;
+        let stdin = self.served.stdin.as_mut().context("the slow origin has ended")?;
         stdin.write_all(b"requests\n").context("the slow origin has ended")?;
-        serde_json::from_str(&self.line()?).context("the slow origin answers no JSON")
-    }
-
-    fn line(&mut self) -> anyhow::Result<String> {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).context("the slow origin has ended")?;
-        Ok(line.trim_end().to_owned())
+        serde_json::from_str(&self.served.line()?).context("the slow origin answers no JSON")
     }
 }
 
-impl Drop for SlowOrigin {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let _ = self.child.wait();
+/// A file system in memory behind a transport (`mem-mount`).
+#[derive(Debug)]
+pub struct MemMount {
+    /// Where.
+    pub mountpoint: PathBuf,
+    served: Served,
+}
+
+impl MemMount {
+    /// An empty one; `transport` is `dev` or `uring`.
+    pub fn new(transport: &str, mountpoint: &Path) -> anyhow::Result<MemMount> {
+        let mut command = Command::new(program("mem-mount")?);
+        command.args(["--transport", transport]).arg(mountpoint);
+        Ok(MemMount { mountpoint: mountpoint.to_owned(), served: Served::start(command)? })
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.served.child.id()
     }
 }
 

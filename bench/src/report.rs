@@ -80,8 +80,8 @@ impl Row {
             Goal::AtLeast(_) => (1.0 / times, format!("speed of {against}")),
             Goal::AtMost(_) | Goal::Measured => (times, format!("time of {against}")),
         };
-        let (work, client, met) = (work.to_owned(), Some(client), goal.is_met(figure));
-        Ok(Row { work, client, cells: cells(series), compares, figure, unit: "", goal, met })
+        let client = Some(client);
+        Ok(Row { client, cells: cells(series), compares, ..Row::figure(work, figure, "", goal) })
     }
 
     /// How long an operation took a contender, in microseconds.
@@ -93,9 +93,8 @@ impl Row {
         goal: Goal,
     ) -> anyhow::Result<Row> {
         let figure = 1e6 * find(series, subject)?.seconds();
-        let (work, client, met) = (work.to_owned(), Some(client), goal.is_met(figure));
-        let compares = format!("of {subject}");
-        Ok(Row { work, client, cells: cells(series), compares, figure, unit: "µs", goal, met })
+        let (client, compares) = (Some(client), format!("of {subject}"));
+        Ok(Row { client, cells: cells(series), compares, ..Row::figure(work, figure, "µs", goal) })
     }
 
     /// A figure that is no comparison.

@@ -49,8 +49,8 @@ fn unmount(located: &Located, lazy: bool) -> anyhow::Result<()> {
     // Opened before the mount goes, so that it cannot be another process's.
     let process = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())).transpose();
     let process = process.context("cannot watch the daemon")?;
-    match ask(client, lazy, located)? {
-        Ok(_) => {}
+    match ask(client, lazy, located) {
+        Ok(()) => {}
         // It may have ended before its answer was out,
         Err(_) if !is_mounted(located) => {}
         // or without one.
@@ -75,7 +75,7 @@ fn unmount(located: &Located, lazy: bool) -> anyhow::Result<()> {
 
 /// Asks the daemon. One that is ending, and cannot for a call that the kernel does not let it leave, neither answers nor
 /// hangs up: the end of the mount is an answer too.
-fn ask(mut client: Client, lazy: bool, located: &Located) -> anyhow::Result<anyhow::Result<()>> {
+fn ask(mut client: Client, lazy: bool, located: &Located) -> anyhow::Result<()> {
     let (said, answer) = mpsc::channel();
     let request = move || {
         let _ = said.send(client.request(Operation::Unmount { lazy }, &mut |_| ()).map(drop));
@@ -83,9 +83,9 @@ fn ask(mut client: Client, lazy: bool, located: &Located) -> anyhow::Result<anyh
     hither_rt::thread::spawn("umount", request).context("cannot start a thread")?;
     loop {
         match answer.recv_timeout(LOOK) {
-            Ok(answer) => return Ok(answer),
+            Ok(answer) => return answer,
             Err(mpsc::RecvTimeoutError::Timeout) if is_mounted(located) => {}
-            Err(_) => return Ok(Ok(())),
+            Err(_) => return Ok(()),
         }
     }
 }

@@ -62,13 +62,13 @@ const URING_SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
 fn io_uring() -> Finding {
     const NAME: &str = "FUSE over io_uring";
     if let Err(error) = hither_sys::fuse_ring::may_have_rings() {
-        let advice = "small requests are served faster with it: sysctl kernel.io_uring_disabled=0, or leave for \
-                      containers to allow it in their seccomp profile";
+        let advice = "small requests are served faster with it: sysctl kernel.io_uring_disabled=0; in a \
+                      container the seccomp profile must allow it";
         return Finding::no(NAME, format!("this process may not use io_uring: {error}"), advice);
     }
-    match fs::read_to_string(URING_SWITCH).as_deref().map(str::trim) {
-        Ok("Y" | "1") => Finding::yes(NAME, "switched on"),
-        Ok(_) => Finding::no(
+    match is_switched_on() {
+        Ok(true) => Finding::yes(NAME, "switched on"),
+        Ok(false) => Finding::no(
             NAME,
             "switched off",
             "small requests are served faster with it: hither doctor --fix (root) switches it on until the next \
@@ -80,9 +80,13 @@ fn io_uring() -> Finding {
     }
 }
 
+fn is_switched_on() -> io::Result<bool> {
+    Ok(matches!(fs::read_to_string(URING_SWITCH)?.trim(), "Y" | "1"))
+}
+
 /// Switches on what can be switched on.
 pub fn fix() -> anyhow::Result<()> {
-    if let Some("Y" | "1") = fs::read_to_string(URING_SWITCH).ok().as_deref().map(str::trim) {
+    if let Ok(true) = is_switched_on() {
         return Ok(());
     }
     match fs::write(URING_SWITCH, "Y") {

@@ -110,16 +110,17 @@ impl Dispatcher {
         destination: Destination,
         reply: &mut Reply,
     ) -> bool {
-        let unhurt = destination.clone();
         let served = catch_unwind(AssertUnwindSafe(|| self.serve_once(arrived, destination, reply)));
         served.unwrap_or_else(|_| {
-            // Not in a handler, where it is caught: the thread goes on, and nobody waits for ever.
+            // Not in a handler, where it is caught: the thread goes on, and who asked gets an error unless answered before.
             self.counters.panics.add(1);
             tracing::error!(
                 "serving a request panicked; this is a bug, please report it with the line above"
             );
-            if let Some(header) = arrived.message().header() {
-                let _ = unhurt.channel.answer(unhurt.slot, header.unique, -Errno::IO.raw_os_error(), &[]);
+            let header = arrived.message().header();
+            if let Some(in_flight) = header.and_then(|header| self.in_flight.get(header.unique)) {
+                let _ = in_flight.fail(Errno::IO);
+                self.in_flight.end(&in_flight);
             }
             true
         })

@@ -268,6 +268,11 @@ impl Table {
         request
     }
 
+    /// A request that was begun and has not ended.
+    pub(crate) fn get(&self, unique: u64) -> Option<Arc<InFlight>> {
+        self.shard(unique).lock().get(&unique).cloned()
+    }
+
     /// Ends a request: it is answered.
     pub(crate) fn end(&self, request: &InFlight) {
         self.shard(request.unique).lock().remove(&request.unique);
@@ -277,7 +282,7 @@ impl Table {
     /// it is answered already, or another thread is about to begin it.
     pub(crate) fn interrupt(&self, unique: u64) -> bool {
         let mut early = self.early.lock();
-        let found = self.shard(unique).lock().get(&unique).cloned();
+        let found = self.get(unique);
         match found {
             Some(request) => {
                 drop(early);

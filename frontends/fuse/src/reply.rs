@@ -112,13 +112,13 @@ impl Reply {
         }
     }
 
-    /// Lends memory for file data, until [`Reply::take_lent`].
+    /// Lends memory for file data, until [`Reply::end_loan`].
     pub(crate) fn lend(&mut self, held: Held) {
         self.lent = Some(held);
     }
 
     /// Gives back what was lent.
-    pub(crate) fn take_lent(&mut self) {
+    pub(crate) fn end_loan(&mut self) {
         self.lent = None;
     }
 

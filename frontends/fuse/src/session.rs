@@ -32,9 +32,8 @@ pub struct Session {
     transport: Transport,
     watchdog: Mutex<Option<JoinHandle<()>>>,
     passthrough: Option<&'static str>,
-    rings: Option<Rings>,
-    /// Why not, if there are none.
-    no_rings: String,
+    /// Or why there are none.
+    rings: std::result::Result<Rings, String>,
 }
 
 /// Ends a mount from elsewhere: a signal handler's thread, a control socket.
@@ -96,7 +95,7 @@ fn start(fs: Arc<dyn FileSystem>, device: Device, remote: Remote, options: &Opti
     let threads = |source| Error::Threads { source };
     let watchdog = watchdog::start(dispatcher.clone()).map_err(threads)?;
     let started = open_paths(&device, &dispatcher, &agreement, no_rings, &remote, options);
-    let Paths { rings, no_rings, transport } = started.inspect_err(|_| dispatcher.bell.end())?;
+    let (rings, transport) = started.inspect_err(|_| dispatcher.bell.end())?;
     let session = Session {
         remote,
         transport,
@@ -104,7 +103,6 @@ fn start(fs: Arc<dyn FileSystem>, device: Device, remote: Remote, options: &Opti
         watchdog: Mutex::new(Some(watchdog)),
         passthrough: no_passthrough,
         rings,
-        no_rings,
     };
     tracing::info!(
         mountpoint = %session.remote.path.display(), minor = agreement.minor, requests = %session.request_path(),
@@ -124,13 +122,6 @@ fn why_no_rings(wish: options::Transport) -> Option<String> {
     }
 }
 
-/// Who takes requests.
-struct Paths {
-    rings: Option<Rings>,
-    no_rings: String,
-    transport: Transport,
-}
-
 /// Starts whoever takes requests: queues over io_uring, or else several at `/dev/fuse`; one is needed there anyhow.
 fn open_paths(
     device: &Arc<Device>,
@@ -139,7 +130,7 @@ fn open_paths(
     no_rings: Option<String>,
     remote: &Remote,
     options: &Options,
-) -> Result<Paths> {
+) -> Result<(std::result::Result<Rings, String>, Transport)> {
     let max_write = agreement.max_write as usize;
     let rings = match no_rings {
         Some(why) => Err(why),
@@ -152,14 +143,15 @@ fn open_paths(
             )
             .map_err(|error| format!("the kernel refuses io_uring: {error}")),
     };
-    let (rings, no_rings, threads) = match rings {
-        Ok(rings) => (Some(rings), String::new(), 1),
-        Err(why) if options.transport == options::Transport::Uring => return Err(Error::NoRings { why }),
-        Err(why) => (None, why, options.threads),
+    let threads = match &rings {
+        Ok(_) => 1,
+        Err(why) if options.transport == options::Transport::Uring => {
+            return Err(Error::NoRings { why: why.clone() });
+        }
+        Err(_) => options.threads,
     };
     let transport = Transport::start(device, dispatcher.clone(), threads, max_write, remote.is_gone.clone());
-    let transport = transport.map_err(|source| Error::Threads { source })?;
-    Ok(Paths { rings, no_rings, transport })
+    Ok((rings, transport.map_err(|source| Error::Threads { source })?))
 }
 
 /// The first exchange.
@@ -263,8 +255,8 @@ impl Session {
 
     fn request_path(&self) -> RequestPath {
         match &self.rings {
-            Some(rings) => RequestPath::Ring { queues: rings.queues() },
-            None => RequestPath::Dev { why: self.no_rings.clone() },
+            Ok(rings) => RequestPath::Ring { queues: rings.queues() },
+            Err(why) => RequestPath::Dev { why: why.clone() },
         }
     }
 
@@ -286,7 +278,7 @@ impl Session {
     /// Waits until the mount is gone, by whoever's hand, and the last that was open on it is closed.
     pub fn join(&self) {
         self.transport.join();
-        if let Some(rings) = &self.rings {
+        if let Ok(rings) = &self.rings {
             rings.join();
         }
         // The kernel keeps a session for a moment, and files that back its opens with it, which would keep the file systems

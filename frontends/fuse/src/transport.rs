@@ -8,6 +8,7 @@ pub(crate) mod buffer;
 pub(crate) mod dev;
 pub(crate) mod request;
 pub(crate) mod ring;
+pub(crate) mod threads;
 
 /// Where the answers to the requests of one queue go. Any thread may answer, at any time, each request once.
 pub(crate) trait Channel: Send + Sync {

@@ -3,16 +3,16 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use hither_rt::sync::{Condvar, Mutex};
 use hither_sys::fuse_dev;
 use hither_vfs::Errno;
 use rustix::fs::{Mode, OFlags};
 
 use super::buffer::PageBuffer;
 use super::request::InBuffer;
+use super::threads::Threads;
 use super::{Channel, Notices};
 use crate::backing::BackingDevice;
 use crate::dispatch::{DATA_AT, Dispatcher};
@@ -107,29 +107,16 @@ impl Channel for Queue {
 
     fn replace_thread(&self) -> bool {
         let Some(queue) = self.itself.upgrade() else { return false };
-        let shared = &self.shared;
-        if shared.replacements.fetch_add(1, Ordering::Relaxed) >= REPLACEMENTS_MAX {
-            shared.replacements.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        }
         // It takes the stuck one's place in the count: whoever waits for the end of the mount does not wait for that one.
-        let started = start_thread(queue);
-        if let Err(error) = &started {
-            tracing::error!(%error, "cannot replace a stuck thread");
-            shared.replacements.fetch_sub(1, Ordering::Relaxed);
-        }
-        started.is_ok()
+        self.shared.threads.replace(|| start_thread(queue))
     }
 }
 
 struct Shared {
     dispatcher: Arc<Dispatcher>,
     buffer_size: usize,
-    /// Threads that were replaced and have not ended yet.
-    replacements: AtomicUsize,
     /// Threads that read, or will once their call is done; without those that were replaced.
-    reading: Mutex<usize>,
-    changed: Condvar,
+    threads: Threads,
     /// Set when nobody reads any more.
     is_gone: Arc<AtomicBool>,
 }
@@ -150,10 +137,8 @@ impl Transport {
         let shared = Arc::new(Shared {
             dispatcher,
             buffer_size: (max_write + DATA_AT).next_multiple_of(4096),
-            replacements: AtomicUsize::new(0),
+            threads: Threads::new(REPLACEMENTS_MAX),
             is_gone,
-            reading: Mutex::default(),
-            changed: Condvar::new(),
         });
         for number in 0..threads.max(1) {
             let descriptor = match device.another() {
@@ -169,7 +154,7 @@ impl Transport {
                 shared: shared.clone(),
                 itself: itself.clone(),
             });
-            *shared.reading.lock() += 1;
+            shared.threads.begin();
             if let Err(error) = start_thread(queue) {
                 shared.ended();
                 return Err(error);
@@ -180,15 +165,12 @@ impl Transport {
 
     /// Waits until the mount is gone. Threads that are stuck in a call may be left.
     pub(crate) fn join(&self) {
-        let mut reading = self.0.reading.lock();
-        while *reading > 0 {
-            self.0.changed.wait(&mut reading);
-        }
+        self.0.threads.join();
     }
 
     /// Threads that read requests.
     pub(crate) fn threads(&self) -> usize {
-        *self.0.reading.lock()
+        self.0.threads.serving()
     }
 }
 
@@ -204,12 +186,7 @@ fn start_thread(queue: Arc<Queue>) -> io::Result<()> {
 
 impl Shared {
     fn ended(&self) {
-        let mut reading = self.reading.lock();
-        *reading -= 1;
-        if *reading == 0 {
-            self.is_gone.store(true, Ordering::Release);
-        }
-        self.changed.notify_all();
+        self.threads.end(|| self.is_gone.store(true, Ordering::Release));
     }
 }
 
@@ -233,7 +210,7 @@ fn serve(queue: &Arc<Queue>) -> End {
                 let destination = Destination { channel: queue.clone(), slot: 0 };
                 let mut arrived = InBuffer { buffer: &mut buffer, length, aligned_at: DATA_AT };
                 if !shared.dispatcher.serve(&mut arrived, destination, &mut reply) {
-                    shared.replacements.fetch_sub(1, Ordering::Relaxed);
+                    shared.threads.replaced_ended();
                     return End::Replaced;
                 }
             }

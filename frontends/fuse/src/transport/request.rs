@@ -11,7 +11,7 @@ pub(crate) trait Arrived {
     /// What it says.
     fn message(&self) -> Message<'_>;
 
-    /// The same, to be kept for as long as is wanted. What arrived must not be asked afterwards.
+    /// The same, to be kept for as long as is wanted. Afterwards what arrived may be gone.
     fn keep(&mut self) -> Kept;
 }
 

@@ -6,11 +6,10 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
 use hither_rt::clock::Duration;
-use hither_rt::sync::{Condvar, Mutex};
+use hither_rt::sync::Mutex;
 use hither_rt::thread::{self, ThreadId};
 use hither_sys::fuse_ring::{self, Came, FIXED_AT, Held, Ring, Slots};
 use hither_vfs::Errno;
@@ -19,6 +18,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::Channel;
 use super::dev::Device;
 use super::request::{Arrived, Head, Kept};
+use super::threads::Threads;
 use crate::dispatch::Dispatcher;
 use crate::inflight::Destination;
 use crate::protocol::abi::OutHeader;
@@ -45,9 +45,7 @@ struct Shared {
     device: Arc<Device>,
     dispatcher: Arc<Dispatcher>,
     payload: usize,
-    replacements: AtomicUsize,
-    threads: Mutex<usize>,
-    changed: Condvar,
+    threads: Threads,
 }
 
 /// The running rings.
@@ -64,27 +62,12 @@ impl Rings {
 
     /// Threads that serve them.
     pub(crate) fn threads(&self) -> usize {
-        *self.shared.threads.lock()
+        self.shared.threads.serving()
     }
 
     /// Waits for the threads, whose mount is gone. One that is stuck in a call may be left.
     pub(crate) fn join(&self) {
-        let mut threads = self.shared.threads.lock();
-        while *threads > 0 {
-            if self.shared.changed.wait_for(&mut threads, JOIN).timed_out() {
-                return;
-            }
-        }
-    }
-}
-
-/// Counts a thread of a ring while it lives.
-struct Counted(Arc<Shared>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        *self.0.threads.lock() -= 1;
-        self.0.changed.notify_all();
+        self.shared.threads.join_unless_stuck(JOIN);
     }
 }
 
@@ -98,14 +81,12 @@ pub(crate) fn start(
     max_write: usize,
 ) -> io::Result<Rings> {
     let queues = fuse_ring::queues();
-    let depth = COMMANDS.div_ceil(queues).max(DEPTH_MIN).min(usize::from(u16::MAX / 4)) as u16;
+    let depth = COMMANDS.div_ceil(queues).max(DEPTH_MIN) as u16;
     let shared = Arc::new(Shared {
         device: device.clone(),
         dispatcher: dispatcher.clone(),
         payload: max_write.max(PAYLOAD_MIN),
-        replacements: AtomicUsize::new(0),
-        threads: Mutex::default(),
-        changed: Condvar::new(),
+        threads: Threads::new(REPLACEMENTS_MAX),
     });
     let (said, opened) = mpsc::channel();
     for queue in 0..queues {
@@ -128,10 +109,10 @@ fn start_thread(
         match Ring::open(shared.device.as_fd(), number, depth, shared.payload) {
             Ok(ring) => {
                 // Counted when it takes requests, not before.
-                *shared.threads.lock() += 1;
-                let _counted = Counted(shared.clone());
+                shared.threads.begin();
                 let _ = said.send(Ok(()));
-                Queue::new(shared, number, ring.slots().clone()).serve(ring);
+                Queue::new(shared.clone(), number, ring.slots().clone()).serve(ring);
+                shared.threads.end(|| ());
             }
             Err(error) => {
                 tracing::debug!(%error, number, "a ring cannot be opened");
@@ -207,19 +188,10 @@ impl Channel for Queue {
     }
 
     fn replace_thread(&self) -> bool {
-        let shared = &self.shared;
-        if shared.replacements.fetch_add(1, Ordering::Relaxed) >= REPLACEMENTS_MAX {
-            shared.replacements.fetch_sub(1, Ordering::Relaxed);
-            return false;
-        }
         // A second ring of the same queue; the stuck one goes on when it comes back, having commands that wait.
         let (said, _) = mpsc::channel();
-        let started = start_thread(shared, self.number, DEPTH_OF_REPLACEMENT, said);
-        if let Err(error) = &started {
-            tracing::error!(%error, "cannot replace a stuck thread");
-            shared.replacements.fetch_sub(1, Ordering::Relaxed);
-        }
-        started.is_ok()
+        let start = || start_thread(&self.shared, self.number, DEPTH_OF_REPLACEMENT, said);
+        self.shared.threads.replace(start)
     }
 }
 
@@ -318,7 +290,7 @@ impl Queue {
         let destination = Destination { channel: self.clone(), slot: u32::from(slot) };
         // Whoever took over while this thread was stuck is a neighbour: both go on.
         let _ = self.shared.dispatcher.serve(&mut request, destination, reply);
-        reply.take_lent();
+        reply.end_loan();
     }
 
     /// Sends what is in the outbox.

@@ -27,6 +27,21 @@ fn hanging(is_deaf: bool) -> (Arc<Scripted>, Arc<AtomicBool>) {
     (fs, let_go)
 }
 
+/// A file system in which statfs does not say that it would block: it just does, until the flag is set.
+fn blocking() -> (Arc<Scripted>, Arc<AtomicBool>) {
+    let fs = Scripted::new();
+    fs.add("fine", b"bytes");
+    let let_go = Arc::new(AtomicBool::new(false));
+    let waits = let_go.clone();
+    fs.set_hook(move |_, operation| {
+        while operation == "statfs" && !waits.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    });
+    (fs, let_go)
+}
+
 /// How many requests of an operation came, if they are all that is under way.
 fn hanging_in(mounted: &Mounted, operation: &str) -> u64 {
     let stats = mounted.session.stats();
@@ -75,17 +90,7 @@ fn a_mount_whose_threads_are_all_stuck_gets_others_and_can_end_without_them() {
     if !can_mount() {
         return;
     }
-    let fs = Scripted::new();
-    fs.add("fine", b"bytes");
-    let let_go = Arc::new(AtomicBool::new(false));
-    let waits = let_go.clone();
-    // The call does not say that it would block: it just does.
-    fs.set_hook(move |_, operation| {
-        while operation == "statfs" && !waits.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
-    });
+    let (fs, let_go) = blocking();
     let mounted = Mounted::with(fs, &Options { transport: options::Transport::Dev, ..Options::default() });
     let mut programs: Vec<Child> = (0..4).map(|_| waiting(&mounted.path("fine"))).collect();
     until("4 programs hang", || mounted.session.stats().stuck == 4);
@@ -107,16 +112,7 @@ fn a_stuck_ring_gets_another_beside_it() {
     if !can_mount() {
         return;
     }
-    let fs = Scripted::new();
-    fs.add("fine", b"bytes");
-    let let_go = Arc::new(AtomicBool::new(false));
-    let waits = let_go.clone();
-    fs.set_hook(move |_, operation| {
-        while operation == "statfs" && !waits.load(Ordering::SeqCst) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
-    });
+    let (fs, let_go) = blocking();
     let mounted = Mounted::new(fs);
     let RequestPath::Ring { queues } = mounted.session.stats().requests else {
         eprintln!("skipped: no FUSE over io_uring here");
