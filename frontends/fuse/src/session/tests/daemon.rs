@@ -196,11 +196,16 @@ fn an_ordinary_user_mounts_through_the_helper() {
     let dir = Left::new();
     std::os::unix::fs::chown(dir.path(), Some(65_534), Some(65_534)).unwrap();
     // Without udev the device is root's alone: the child gets a view of /dev in which it is everybody's.
-    let script = r#"mount -t tmpfs -o dev,mode=755 none /mnt && mknod -m 666 /mnt/fuse c 10 229 &&
+    // (Mounts are made private one by one: below chroot(1) the root need not be one, and then unshare(1) cannot.)
+    let script = r#"cut -d' ' -f5 /proc/self/mountinfo |
+        while read -r at; do mount --make-private "$at" 2>/dev/null || :; done
+        mount -t tmpfs -o dev,mode=755 none /mnt && mknod -m 666 /mnt/fuse c 10 229 &&
         mount --bind /mnt/fuse /dev/fuse && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
         "$0" --exact session::tests::daemon::child_of_an_ordinary_user --nocapture"#;
     let mut command = Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script]).arg(std::env::current_exe().unwrap());
+    command
+        .args(["--mount", "--propagation", "unchanged", "sh", "-c", script])
+        .arg(std::env::current_exe().unwrap());
     let output = command.env("HITHER_FUSE_USER", dir.path()).current_dir("/").stdin(Stdio::null()).output();
     let Ok(output) = output else { return skip("needs unshare(1)") };
     let said =
