@@ -102,6 +102,7 @@ fn scan_store(shared: &Arc<Shared>) {
         );
         return;
     }
+    shared.index.listed();
     shared.scanning.store(false, Ordering::Release);
     let copies = shared.index.usage().copies;
     tracing::info!(copies, rubbish, seconds = (now() - began).as_secs_f64(), "the store is listed");

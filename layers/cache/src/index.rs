@@ -1,6 +1,6 @@
 //! What copies there are, in memory: by key, with their use for eviction and quotas.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Weak;
 
 use hither_rt::random;
@@ -83,6 +83,10 @@ struct Tables {
     keys: Vec<Key>,
     usage: Usage,
     projects: BTreeMap<u32, u64>,
+    /// Whether the whole store was listed: what is not here is nowhere.
+    is_listed: bool,
+    /// Copies that ended before it was. Their records may have been read, or may still lie there, and must not come back.
+    ended: HashSet<(Key, Serial)>,
 }
 
 #[derive(Debug)]
@@ -114,14 +118,23 @@ impl Index {
         self.tables.lock().insert(key, copy)
     }
 
-    /// Adds a copy that the scan found, unless one of that key came since. Tells whether it was added.
+    /// Adds a copy whose record was found in the store, unless one of that key came since, or it has ended. Tells whether
+    /// it was added.
     pub(crate) fn insert_found(&self, key: Key, copy: Copy) -> bool {
         let mut tables = self.tables.lock();
-        let is_new = !tables.copies.contains_key(&key);
+        let has_ended = tables.is_listed || tables.ended.contains(&(key, copy.serial));
+        let is_new = !has_ended && !tables.copies.contains_key(&key);
         if is_new {
             tables.insert(key, copy);
         }
         is_new
+    }
+
+    /// All of the store was listed.
+    pub(crate) fn listed(&self) {
+        let mut tables = self.tables.lock();
+        tables.is_listed = true;
+        tables.ended = HashSet::new();
     }
 
     /// Takes a copy out, if it is still the one of that serial.
@@ -224,6 +237,9 @@ impl Tables {
             moved.place = slot.place;
         }
         self.account(&slot.copy, false);
+        if !self.is_listed {
+            self.ended.insert((*key, slot.copy.serial));
+        }
         Some(slot.copy)
     }
 
@@ -279,6 +295,21 @@ mod tests {
         assert_eq!(index.usage(), Usage::default());
         assert!(index.insert_found(key(2), copy(9, 0, 0, 0, false)));
         assert!(!index.insert_found(key(2), copy(8, 0, 0, 0, false)));
+    }
+
+    #[test]
+    fn what_has_ended_is_not_found_again() {
+        let index = Index::default();
+        assert!(index.insert_found(key(1), copy(1, 0, 0, 0, false)));
+        index.insert(key(1), copy(2, 0, 0, 0, false));
+        index.remove(&key(1), Serial(2));
+        for serial in [1, 2] {
+            assert!(!index.insert_found(key(1), copy(serial, 0, 0, 0, false)), "{serial}");
+        }
+        assert!(index.insert_found(key(1), copy(3, 0, 0, 0, false)));
+        index.listed();
+        index.remove(&key(1), Serial(3));
+        assert!(!index.insert_found(key(1), copy(3, 0, 0, 0, false)));
     }
 
     #[test]
