@@ -113,7 +113,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Cannot be unmounted.
-    #[error("cannot unmount {path}: {source}")]
+    #[error("cannot unmount {path}: {source}{}", advice(&source.to_string()))]
     Unmount {
         /// The mount point.
         path: PathBuf,
@@ -130,6 +130,8 @@ fn advice(said: &str) -> &'static str {
         "; users need access to the device (chmod 666 /dev/fuse as root, which udev does where it runs)"
     } else if said.contains("not permitted") {
         "; fusermount3 must be installed set-user-id root, and you must own the mount point"
+    } else if said.contains("/etc/mtab") {
+        "; make the file (root): ln -s /proc/self/mounts /etc/mtab"
     } else {
         ""
     }
